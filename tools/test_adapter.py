@@ -18,9 +18,11 @@ from inferspec.spec import contract
 from inferspec.tools.adapter_files import BATCH, ONES, ROPE, called, module, narrowed, opened, refused
 
 
-@pytest.mark.parametrize("spec", ["mine", "./mine.py", "mine:OBJECT", "mine:Class", "./mine.py:OBJECT", "package.deep"])
+@pytest.mark.parametrize(
+    "spec", ["mine", "./mine.py", "mine:OBJECT", "mine:Class", "mine:DICT", "./mine.py:OBJECT", "package.deep"]
+)
 def test_a_subject_is_a_module_a_file_or_an_object_in_one(folder, spec):
-    text = ROPE + "class Class:\n    rope = staticmethod(rope)\nOBJECT = Class()\n"
+    text = ROPE + "class Class:\n    rope = staticmethod(rope)\nOBJECT = Class()\nDICT = {'rope': rope}\n"
     module(folder, text)
     module(folder, text, "package/deep.py")
     assert list(load(spec).targets) == ["RoPE"]

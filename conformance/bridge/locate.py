@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from inferspec.conformance.bridge.did_you_mean import meant
@@ -30,11 +30,10 @@ def find(spec: str) -> tuple[Any, ModuleType]:
         _refuse_shadow(spec, known[spec])
         module_name, _, attribute = known[spec].partition(":")
     module = _import(module_name, spec)
-    if not attribute:
-        return getattr(module, "ADAPTER", module), module
-    if not hasattr(module, attribute):
+    if attribute and not hasattr(module, attribute):
         raise AdapterError(f"{spec}: module {module_name} has no {attribute!r}")
-    return getattr(module, attribute), module
+    adapter = getattr(module, attribute) if attribute else getattr(module, "ADAPTER", module)
+    return SimpleNamespace(**adapter) if isinstance(adapter, dict) else adapter, module
 
 
 def _import(name: str, spec: str) -> ModuleType:
