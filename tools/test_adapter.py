@@ -47,6 +47,11 @@ def test_a_package_offers_what_its_modules_of_the_components_names_offer(folder,
     assert found.kind.name == "mlx"
 
 
+def test_what_is_imported_of_the_standard_library_is_not_offered(folder):
+    module(folder, "from json import load\n" + ROPE)
+    assert list(load("mine").targets) == ["RoPE"]
+
+
 def test_a_registered_name_is_a_subject():
     assert registered()["impl"] == "inferspec.impl"
     found = load("impl")

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays, arrays
@@ -256,11 +256,17 @@ def _if_imported(offered: Any, place: Any) -> str:
     return f"; if it is not meant to be offered, import it by another name: from {home} import {name} as _{name}"
 
 
+def _of_python(offered: Any) -> bool:
+    """Whether it is a function of the standard library, as `from json import load` has it: none of those is meant."""
+    home = str(getattr(offered, "__module__", "")).partition(".")[0]
+    return isinstance(offered, FunctionType | BuiltinFunctionType) and home in sys.stdlib_module_names
+
+
 def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | None:
     signature = operation.signature
     offered = getattr(place, signature.name, None)
     whole = not signature.method or offers_methods(offered, operation)
-    if callable(offered) and not isinstance(offered, ModuleType) and whole:
+    if callable(offered) and not isinstance(offered, ModuleType) and whole and not _of_python(offered):
         try:
             return bind(operation, offered, kind, plain=False)
         except AdapterError as error:
