@@ -93,15 +93,19 @@ class _Story:
         if hasattr(self.batch, "make_cache"):
             return self.batch.make_cache()
         if self.bring is None:
-            handed_over = partial(HandedCache, self.to)
-            kinds = [handed_over, *([] if self.own is None else [self.own]), partial(handed_over, (None, None))]
-            token = self._stale(key, 1), self._stale(value, 1)
-            both = (kind for kind in kinds if self._takes(kind, token, 1) and self._takes(kind, token, 0))
-            # A batch that takes no cache without tokens is asked for none.
-            self.bring = next(both, None) or next((kind for kind in kinds if self._takes(kind, token, 1)), handed_over)
+            self.bring = self._kind_of_cache(self._stale(key, 1), self._stale(value, 1))
         return self.bring()
 
-    def _takes(self, bring: Callable[[], Any], token: tuple[Any, Any], tokens: int) -> bool:
+    def _kind_of_cache(self, *token: Any) -> Callable[[], Any]:
+        handed_over = partial(HandedCache, self.to)
+        own = [] if self.own is None else [self.own]
+        kinds: list[Callable[[], Any]] = [handed_over, *own, partial(handed_over, (None, None))]
+        taken_full = [kind for kind in kinds if self._takes(kind, token, 1)]
+        # A batch that takes no cache without tokens is asked for none.
+        taken = (kind for kind in taken_full if self._takes(kind, token, 0))
+        return next(taken, (taken_full or kinds)[0])
+
+    def _takes(self, bring: Callable[[], Any], token: tuple[Any, ...], tokens: int) -> bool:
         """Whether a batch of the subject's takes such a cache, with nothing in it or with a token."""
         batch, cache = self.make(), bring()
         new = (self._repeated(x, self.slots) for x in token)
