@@ -17,7 +17,7 @@ from inferspec.tools import cli
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     "README.md",
-    "CONTRIBUTING.md",
+    ".github/CONTRIBUTING.md",
     "conformance/README.md",
     "golden/README.md",
     "impl/README.md",
@@ -90,7 +90,7 @@ def test_the_module_without_adapter_lines_is_conformant(certify):
 
 
 def test_the_mistake_that_shows_how_one_is_written_is_one_of_the_dictionary():
-    (shown,) = re.findall(r"```python\n(Fault\(.*?)```", text_of("CONTRIBUTING.md"), re.DOTALL)
+    (shown,) = re.findall(r"```python\n(Fault\(.*?)```", text_of(".github/CONTRIBUTING.md"), re.DOTALL)
     assert textwrap.indent(shown, " " * 4) in text_of("spec/faults/linear.py")
 
 
