@@ -13,8 +13,9 @@ from inferspec.conformance.reporting.certificate import digest, measured_precisi
 from inferspec.tools.certificates.reading import Certificate, Refused, tested
 
 ALIKE = ("format", "kit", "subject", "environment", "arguments", "profile", "seed", "waivers")
-"""What is the same in all shards of one run: of the environment all but the release of the kernel, of the arguments what
-says what was tested, but for where the subject lies."""
+"""What is the same in all shards of one run: of the environment all but the releases of the kernel and, behind its second number,
+of Python, in which runners differ while a new image is brought to them; of the arguments what says what was tested, but for where
+the subject lies."""
 
 
 def merge(shards: Mapping[str, Certificate]) -> Certificate:
@@ -59,7 +60,7 @@ def _check_alike(first_name: str, first: Certificate, name: str, other: Certific
 def _essence(key: str, value: Any) -> Any:
     """What shards of one run, on machines of one kind, have in common of a value."""
     if key == "environment":
-        return {**value, "system": value["system"].partition(" ")[0]}
+        return {**value, "system": value["system"].partition(" ")[0], "python": value["python"].rpartition(".")[0]}
     if key == "arguments":
         # The subject is compared as the certificate describes it.
         return sorted(option for option in tested(value) if option[0] != "--impl")

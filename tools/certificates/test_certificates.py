@@ -167,6 +167,15 @@ def test_shards_may_come_from_machines_with_different_kernels():
         merge({"one": one, "two": two})
 
 
+def test_shards_may_come_from_machines_with_different_patches_of_python():
+    one, two = shards(2).values()
+    one["environment"]["python"], two["environment"]["python"] = "3.14.0", "3.14.1"
+    assert merge({"one": one, "two": two})["complete"]
+    two["environment"]["python"] = "3.11.14"
+    with pytest.raises(Refused, match=r"environment is '3\.11' and '3\.14' \(python\)"):
+        merge({"one": one, "two": two})
+
+
 def test_a_merged_certificate_is_as_old_as_its_first_shard_and_as_precise_as_its_least_precise():
     one, two = shards(2).values()
     one["date"], two["date"] = "2026-02-01", "2026-01-01"
