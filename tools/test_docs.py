@@ -90,8 +90,8 @@ def test_the_module_without_adapter_lines_is_conformant(certify):
 
 
 def test_the_mistake_that_shows_how_one_is_written_is_one_of_the_dictionary():
-    (shown,) = re.findall(r"```python\n(Fault\(.*?)```", text_of(".github/CONTRIBUTING.md"), re.DOTALL)
-    assert textwrap.indent(shown, " " * 4) in text_of("spec/faults/linear.py")
+    (shown,) = re.findall(r"```python\n(Fault\(.*?)\n```", text_of(".github/CONTRIBUTING.md"), re.DOTALL)
+    assert textwrap.indent(shown, " " * 4) + ",\n" in text_of("spec/faults/linear.py")
 
 
 def test_every_component_is_in_the_table_of_names():
