@@ -60,7 +60,7 @@ class Work:
 
 
 def operations(library: Path, blocks: Mapping[int, int]) -> Work | None:
-    """What the blocks computed that ran so often; None without `objdump`."""
+    """What the blocks computed that ran so often; None without `objdump`, or with one that names no calls of the runtime's."""
     per_block = _block_work(library)
     if per_block is None:
         return None
@@ -76,7 +76,8 @@ def _block_work(library: Path) -> dict[int, tuple[int, int, int]] | None:
     if not shutil.which("objdump"):
         return None
     command = ["objdump", "-d", "--no-show-raw-insn", str(library)]
-    return _blocks_in(subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace").stdout)
+    # Every kernel for cost mode has a block: none is what was not understood, and not a kernel that computes nothing.
+    return _blocks_in(subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace").stdout) or None
 
 
 def _blocks_in(disassembly: str) -> dict[int, tuple[int, int, int]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,3 +191,14 @@ kernel.so:     file format elf64-littleaarch64
 def test_disassembly_is_read_for_both_machines() -> None:
     assert arithmetic._blocks_in(X86) == {0x1105: (1 + 4 + 2, 1, 0), 0x1124: (0, 0, 1)}
     assert arithmetic._blocks_in(ARM) == {0x1104: (2 + 4, 1, 1)}
+
+
+@pytest.mark.parametrize(("says", "known"), [(ARM, True), (ARM.replace("__sanitizer_cov_trace_pc@plt", "stub"), False)])
+def test_what_a_disassembler_does_not_tell_is_unknown_and_not_nothing(
+    says: str, known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objdump = tmp_path / "objdump"
+    objdump.write_text(f"#!/bin/sh\ncat <<'END'\n{says}END\n", encoding="utf-8")
+    objdump.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert (arithmetic.operations(tmp_path / "kernel.so", {0x1104: 3}) is not None) is known
