@@ -1,7 +1,5 @@
 """Does a serving engine keep the contract? Every request must come out as it would alone, whatever happens around it."""
 
-import numpy as np
-
 from inferspec.conformance.inputs.engine import (
     as_trained,
     close_pairs,
@@ -48,11 +46,9 @@ from inferspec.conformance.inputs.engine_queues import (
     queued_hits,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PLAIN
-from inferspec.conformance.inputs.generation import ends_of
-from inferspec.conformance.properties.engine import adds, is_batch_invariant, runs_no_more_than_may
+from inferspec.conformance.properties.engine import is_batch_invariant, runs_no_more_than_may, tells_its_logits
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
-from inferspec.spec.ends import DROPPED, KEPT, ended
 
 # alone and together
 
@@ -312,22 +308,3 @@ def reversed_adds(call):
     steps = list(call.arguments["steps"])
     requests = [given for step, given in steps if step == "add"]
     return call.having(steps=tuple((step, requests.pop() if step == "add" else given) for step, given in steps))
-
-
-def tells_its_logits(subject, call):
-    """The logits are those of the whole sequence before the last id, within the budget of the model."""
-    seen = subject.parts(call)
-    model = call.arguments["model"]
-    for number in adds(call):
-        given = call.arguments["steps"][number - 1][1]
-        ids = spec.alone(model, given["tokens"], given["max_tokens"])[0]
-        outputs = {ends: ended(ids, given.get("eos", ()), ends) for ends in (DROPPED, KEPT)}
-        # Whether the end is one of them is another sentence's matter.
-        told = [int(token) for token in seen.get(f"{number} output", ())]
-        length = len(told if told in outputs.values() else outputs[ends_of(call)])
-        if not length:
-            continue
-        answer = spec.last_logits(model, given["tokens"], length)
-        subject.compare(
-            call, np.asarray(seen.get(f"{number} logits", np.zeros(0))), answer, name="exact", part=f"{number} logits"
-        )

@@ -349,6 +349,10 @@ class _Story:
                 if self.unheard:
                     # What made an id may have gone unseen, and a use that was seen be another's.
                     self.told[f"{one.asked} before it was computed"] = 0
+            if "began" in self.a.seen and not one.cancelled:
+                # Where uses of the model go unseen, several steps have one time.
+                began = one.arrival + (_told(engine, one)[0] or 0.0)
+                self.told |= {f"{one.asked} began": began, f"{one.asked} paced": int(self._paced())}
         free = [int(read(x, "num_free_pages")) for x in self.engines] if "pages" in self.a.seen else []
         together: dict[str, dict[str, Any]] = {
             "pages": {"free at the end": free, "free pages beyond those there are": self.outside, "pages held while idle": self.held},

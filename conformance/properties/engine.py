@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.judging.trial import Nonconformance, Trial
-from inferspec.spec.engine import alone
+from inferspec.spec.ends import DROPPED, KEPT, ended
+from inferspec.spec.engine import alone, last_logits
 
 
 def adds(call: Call) -> list[int]:
@@ -239,3 +241,22 @@ def computes_what_is_new(subject: Trial, call: Call) -> None:
                 call,
             )
         computed = max(computed, length + given["max_tokens"] - 1)
+
+
+def tells_its_logits(subject: Trial, call: Call) -> None:
+    """The logits are those of the whole sequence before the last id, within the budget of the model."""
+    seen = subject.parts(call)
+    model = call.arguments["model"]
+    for number in adds(call):
+        given = call.arguments["steps"][number - 1][1]
+        ids = alone(model, given["tokens"], given["max_tokens"])[0]
+        outputs = {ends: ended(ids, given.get("eos", ()), ends) for ends in (DROPPED, KEPT)}
+        # Whether the end is one of them is another sentence's matter.
+        told = [int(token) for token in seen.get(f"{number} output", ())]
+        length = len(told if told in outputs.values() else outputs[ends_of(call)])
+        if not length:
+            continue
+        answer = last_logits(model, given["tokens"], length)
+        subject.compare(
+            call, np.asarray(seen.get(f"{number} logits", np.zeros(0))), answer, name="exact", part=f"{number} logits"
+        )

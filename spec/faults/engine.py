@@ -18,6 +18,7 @@ from inferspec.spec.faults import (
     engine_many,
     engine_pages,
     engine_requests,
+    engine_runs,
 )
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.serving import COURSE, METAL, MLX_LM, VLLM
@@ -431,6 +432,7 @@ FAULTS: tuple[Fault, ...] = (
     *engine_leavers.FAULTS,
     *engine_many.FAULTS,
     *engine_requests.FAULTS,
+    *engine_runs.FAULTS,
 )
 
 
