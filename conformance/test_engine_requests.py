@@ -47,6 +47,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     failing_differently,
     failing_runs,
     failing_sharers,
+    failing_when_pages_change_hands,
     many_and_a_refusal,
     many_and_failures,
     many_that_some_leave,
@@ -478,6 +479,11 @@ def test_after_a_call_that_failed_nothing_is_lost(subject, call):
 
 @requirement(spec.ENG_25, call=failing_sharers(), share=0.06)
 def test_what_requests_share_outlives_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_when_pages_change_hands(), share=0.05)
+def test_what_a_failed_step_took_pages_of_is_not_hit(subject, call):
     subject.agrees(call)
 
 

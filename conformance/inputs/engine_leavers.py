@@ -171,6 +171,24 @@ def failing_sharers(script: Script) -> None:
         script.shorten(pick.size(0, 2))
 
 
+@told(
+    "outputs", "ends", "pages", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[64], failing_models=[True], **PLAIN
+)
+def failing_when_pages_change_hands(script: Script) -> None:
+    """A prompt that was served; another that needs all pages, whose first step fails; and when it is served, one that begins as
+    the first did."""
+    pick, size = script.pick, script.size
+    tokens = script.prompt(size * pick.size(1, 3) + 1, 2)
+    script.add(tokens, 2)
+    script.do("step", times=4)
+    script.add(script.prompt(len(tokens) + size + pick.size(1, 2), 1), 1)
+    for _ in range(pick.size(1, 2)):
+        script.do("fail", after=0, at=pick.one_of("call", "end", "use"))
+    script.do("step", times=4)
+    script.add(script.prompt(len(tokens) + pick.size(0, 2), 2, tokens[:-1]), 2)
+    script.shorten()
+
+
 @told("outputs", "ends", failing_models=[True], **PLAIN)
 def failing_again_and_again(script: Script) -> None:
     """Many steps in a row in which the model fails, in the midst of a prompt or of an output."""

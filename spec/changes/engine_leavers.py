@@ -24,6 +24,16 @@ def after_a_failure(then: Callable[[Engine, State], None]) -> Change:
     return {"step": step}
 
 
+def still_known(self: Engine, m: State) -> list[tuple[int, int]]:
+    """What the cache knew before a step that fails it knows again, of pages too that the step took and keeps."""
+    known = dict(m.cached)
+    try:
+        return Engine.step(self, m)
+    except Exception:
+        m.cached |= known
+        raise
+
+
 def back_in_the_queue(self: Engine, m: State) -> None:
     """Who was in the step waits again, behind all others of its priority."""
     for r in list(m.running):

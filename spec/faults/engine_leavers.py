@@ -6,6 +6,7 @@ from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_leavers as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.defining import named
+from inferspec.spec.faults.sources import TIRED
 
 _fault = named("engine")
 
@@ -100,6 +101,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_25,
         changes.admissions_undone(changes.hits_kept),
         "PROPERTIES PG7, PC6",
+    ),
+    _fault(
+        "taken-in-a-failed-step-still-known",
+        "pages that a step takes, which then fails, can still be hit for what they held",
+        spec.ENG_25,
+        {"step": changes.still_known},
+        TIRED,
     ),
     _fault(
         "hits-left-twice-by-a-failed-step",
