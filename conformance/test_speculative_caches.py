@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.drafting import (
     SAMPLED,
     generate_calls,
     of_several_rounds,
+    of_unlike_depths,
     sampled_calls,
 )
 from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
@@ -20,6 +21,20 @@ def test_the_target_holds_what_came_out_and_nothing_else(subject, call):
     strays = subject.parts(call)["strays"]
     if strays[0]:
         raise Nonconformance(f"{int(strays[0])} calls find other tokens in the target's cache than came out", call)
+
+
+@requirement(spec.SPEC_28, call=of_unlike_depths(drafters=APART, stops=[0], seen=("strays",)), share=0.15)
+def test_a_target_deeper_than_its_draft_holds_what_came_out_and_nothing_else(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays[0]:
+        raise Nonconformance(f"{int(strays[0])} calls find other tokens in the target's cache than came out", call)
+
+
+@requirement(spec.SPEC_29, call=of_unlike_depths(drafters=APART, stops=[0], seen=("strays",)), share=0.15)
+def test_a_draft_deeper_than_its_target_sees_what_came_out_and_its_own_drafts(subject, call):
+    strays = subject.parts(call)["strays"]
+    if strays[1]:
+        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
 
 
 @requirement(spec.SPEC_29, call=of_several_rounds(drafters=APART, seen=("ids", "strays")))

@@ -24,7 +24,7 @@ MOST_RUNS = 4**6
 it needs would take for ever."""
 
 LAYERS = 3
-"""Layers of a toy's cache, each of which has to be rewound."""
+"""Layers of a toy's cache, each of which has to be rewound, where a call says no other number."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Note:
 class Player:
     """A toy whose cache has several layers, and that notes how it is called.
 
-    fixed: one layer cannot be rewound; fuse: has it raise. Of a cache whose layers hold different tokens one that is
+    fixed: one layer cannot be rewound; fuse: has it raise; layers: how many the cache has. Of a cache whose layers hold different tokens one that is
     unlike the first decides.
     """
 
-    def __init__(self, toy: Toy, fixed: bool = False, fuse: Fuse | None = None) -> None:
-        self.toy, self.fixed, self.fuse = toy, fixed, fuse or Fuse()
+    def __init__(self, toy: Toy, fixed: bool = False, fuse: Fuse | None = None, layers: int = LAYERS) -> None:
+        self.toy, self.fixed, self.fuse, self.layers = toy, fixed, fuse or Fuse(), layers
         self.notes: list[Note] = []
         self.turn = ""
         self._caches: list[weakref.ref[FixedCache]] = []
@@ -56,10 +56,10 @@ class Player:
             toy: Toy = Table(model["salt"], model["rows"], model["heat"], model["junk"], model.get("height"))
         else:
             toy = Toy(model["vocab_size"], model["salt"], model["rival"], model.get("slips"))
-        return cls(toy, model.get("fixed", False), Fuse(**model.get("fails", {})))
+        return cls(toy, model.get("fixed", False), Fuse(**model.get("fails", {})), model.get("layers", LAYERS))
 
     def make_cache(self) -> list[FixedCache]:
-        cache: list[FixedCache] = [ToyCache() for _ in range(LAYERS)]
+        cache: list[FixedCache] = [ToyCache() for _ in range(self.layers)]
         if self.fixed:
             cache[1] = FixedCache()
         self._caches += [weakref.ref(layer) for layer in cache]

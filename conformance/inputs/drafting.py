@@ -521,6 +521,21 @@ def rounds_of(right: Sequence[bool], drafts: int, known: int) -> int:
     return count
 
 
+@calls
+def of_unlike_depths(pick: Pick, seen: tuple[str, ...] = ("ids",)) -> Call:
+    """A request of several rounds, whose draft has fewer layers than the target, or more."""
+    models = _models(pick, ENOUGH, None)
+    for model, layers in zip(models.values(), pick.one_of((4, 1), (1, 4), (5, 2), (2, 5)), strict=True):
+        model["layers"] = layers
+    tokens = _prompt(pick, models["target"]["vocab_size"], (3, 1, 5))
+    pick.features |= {"temperatures": "greedy", "filters": "none"}
+    counts: dict[str, Any] = {
+        "max_tokens": pick.count("zero_max_tokens", 13, 9),
+        "num_draft_tokens": _drafts(pick, DRAFTS),
+    }
+    return pick.call(GENERATE, **models, tokens=tokens, **counts, seen=seen, **pick.declared("ends", DROPPED))
+
+
 APART = ["same", "near", "far", "wrong", "other"]
 of_several_rounds = generate_calls(limits=(9, 13, 20), vocabularies=ENOUGH, stops=[0])
 SAMPLED = {"temperatures": ["one", "other"]}

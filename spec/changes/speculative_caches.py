@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,16 @@ def first_layer_alone(self: Loop, cache: Cache, n: int) -> None:
 def last_layer_forgotten(self: Loop, cache: Cache, n: int) -> None:
     for layer in cache[:-1] if n else ():
         layer.rewind(n)  # type: ignore[attr-defined]
+
+
+def as_deep_as(other: Callable[[Run], Cache]) -> Change:
+    """Of both caches so many layers are rewound as that one has."""
+
+    def rewind(self: Loop, run: Run) -> None:
+        for cache in (run.target_cache, run.draft_cache):
+            self.take_back(cache[: len(other(run))], max(self.excess(run, cache), 0))
+
+    return {"rewind": rewind}
 
 
 def draft_fed(piece: Any) -> Change:

@@ -46,6 +46,20 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/f56d9971 (layers of other kinds)",
     ),
     Fault(
+        "speculative-as-many-layers-as-the-draft",
+        "of the target too only as many layers are rewound as the draft has",
+        SPEC_28,
+        changes.as_deep_as(lambda run: run.draft_cache),
+        TIRED,
+    ),
+    Fault(
+        "speculative-as-many-layers-as-the-target",
+        "of the draft too only as many layers are rewound as the target has",
+        SPEC_29,
+        changes.as_deep_as(lambda run: run.target_cache),
+        TIRED,
+    ),
+    Fault(
         "speculative-last-layer-not-rewound",
         "the last layer is not rewound",
         SPEC_28,

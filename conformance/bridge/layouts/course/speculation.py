@@ -21,7 +21,9 @@ ANY_NUMBER = {"SPEC-39": "the text of this edition does not say how many ids are
 class _Model(CourseModel):
     """A model whose caches may be rewound, each layer by itself: a cache of the course's that was is followed."""
 
-    num_hidden_layers = 3
+    def __init__(self, own: Any, tokenizer: Tokenizer) -> None:
+        super().__init__(own, tokenizer)
+        self.num_hidden_layers = len(own.make_cache())
 
     def _caught_up(self, own: Any, cache: Any) -> None:
         for mine, layer in zip(own, cache, strict=False):
