@@ -4,6 +4,7 @@ from inferspec.conformance.inputs.generation import (
     OUTSIDE,
     PAST,
     PLANES,
+    SAME_ENDS,
     SPELLINGS,
     UNSEEN,
     bytes_alone,
@@ -74,6 +75,11 @@ def test_characters_of_bytes_that_are_ids_come_out_whole(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.TEXT_02, call=bytes_alone(texts=SAME_ENDS), share=0.1)
+def test_characters_that_begin_and_end_alike_are_told_apart(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.TEXT_03, call=plain_text(broken=OUTSIDE), share=0.5)
 def test_bytes_that_look_like_characters_give_replacement_characters(subject, call):
     subject.agrees(call)
@@ -101,6 +107,11 @@ def test_real_replacement_characters_stay(subject, call):
 
 @requirement(spec.TEXT_04, call=plain_text(cut=True))
 def test_a_text_cut_inside_a_character_ends_in_a_replacement(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_04, call=plain_text(cut=("🙂", "𝄞", "€", "\U00040000")), share=0.2)
+def test_a_text_that_lacks_the_last_byte_of_four_ends_in_one_replacement(subject, call):
     subject.agrees(call)
 
 

@@ -251,6 +251,8 @@ OUTSIDE = (
 """What looks like UTF-8: too long, past the last character, half a pair, or both halves as CESU-8 has them."""
 SAME_BYTES = ("\u3000", "\u1000", "x", "\u0800", "\U00010000", " ", "\u0440\u0440", "aa")
 """Characters some of which have a byte twice in a row, as the space of Chinese and Japanese has."""
+SAME_ENDS = ("\u4e01", "\u4e41", "\u4e81", "🙂", "🞂", "𝙂", "\u5001")
+"""Characters that have the first byte and the last in common, and not what is between."""
 PAST = (
     b"\xf5\x80\x80\x80",
     b"\xf7\xbf\xbf\xbf",
@@ -279,7 +281,7 @@ def text_calls(
     broken: bool | tuple[bytes, ...] = False,
     replacements: bool = False,
     empties: bool = True,
-    cut: bool = False,
+    cut: bool | tuple[str, ...] = False,
     beside: bool = False,
     again: bool = False,
     whole: bool = False,
@@ -291,8 +293,8 @@ def text_calls(
 
     again: pieces that are the same have one id; some come twice in a row, and all of them once more;
     whole: every word is an id; repeats: how often the text comes; others: how many ids of the table do not occur;
-    broken: with bytes that are no UTF-8, these or any; replacements: with real U+FFFD; empties: some ids have no bytes, perhaps several on end; cut: it may end inside
-    a character; beside: a second stream of the same ids, shuffled after the first.
+    broken: with bytes that are no UTF-8, these or any; replacements: with real U+FFFD; empties: some ids have no bytes, perhaps several on end; cut: it ends
+    inside a character, one of these or of any of up to three bytes, the last of which is missing; beside: a second stream of the same ids, shuffled after the first.
     """
     longest = pick.one_of(4, 4, 4, 16, 100)
     words = _words(pick, texts, longest, repeats)
@@ -300,7 +302,7 @@ def text_calls(
     for kind, wanted in ((bad, broken), (("\ufffd".encode(),), replacements)):
         for _ in range(pick.size(1, 3) if wanted else 0):
             words.insert(pick.size(1, len(words)), pick.one_of(*kind))
-    end = pick.one_of(*WIDE[:8]).encode()[:-1] if cut else b""
+    end = pick.one_of(*(cut if isinstance(cut, tuple) else WIDE[:8])).encode()[:-1] if cut else b""
     pieces = [*words] if whole else _cut(pick, b"".join(words) + end, longest)
     if empties:
         place = pick.size(1, len(pieces))
@@ -323,9 +325,9 @@ def text_calls(
 
 
 @calls
-def bytes_alone(pick: Pick) -> Call:
+def bytes_alone(pick: Pick, texts: tuple[str, ...] = SAME_BYTES) -> Call:
     """Every byte is an id, as where a vocabulary falls back to bytes."""
-    text = "x" + "".join(pick.one_of(*SAME_BYTES) for _ in range(pick.size(1, 6)))
+    text = "x" + "".join(pick.one_of(*texts) for _ in range(pick.size(1, 6)))
     pieces = tuple(bytes([byte]) for byte in range(256))
     return pick.call(TEXT, pieces=pieces, tokens=tuple(text.encode()), seen=("text",))
 

@@ -90,6 +90,32 @@ class Dropping(Detokenizer):
         self.decoder = codecs.getincrementaldecoder("utf-8")("ignore")
 
 
+class FlushesTwice(Detokenizer):
+    """Of three bytes the last makes a replacement character of its own."""
+
+    def finish(self) -> str:
+        held, _ = self.decoder.getstate()
+        return super().finish() * (2 if len(held) == 3 else 1)
+
+
+class KnownByTheFirstByte(Detokenizer):
+    """What comes of an id is decoded once for each first byte and number of those that are held back."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces)
+        self.known: dict[tuple[int, bytes, int], tuple[str, tuple[bytes, int]]] = {}
+
+    def add(self, token: int) -> str:
+        held, _ = self.decoder.getstate()
+        key = token, held[:1], len(held)
+        if key not in self.known:
+            text = super().add(token)
+            self.known[key] = text, self.decoder.getstate()
+        text, state = self.known[key]
+        self.decoder.setstate(state)
+        return text
+
+
 def respelt(before: bytes, after: bytes) -> type[Detokenizer]:
     """Pieces are taken for entries of a vocabulary that spells some bytes otherwise."""
 

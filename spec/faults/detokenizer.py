@@ -173,6 +173,20 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         "Unicode 16, section 3.9, table 3-8",
     ),
     Fault(
+        "detokenizer-three-bytes-flushed-as-two",
+        "of three bytes that are held back the end gives two replacement characters",
+        TEXT_04,
+        changes.opens(changes.FlushesTwice),
+        TIRED,
+    ),
+    Fault(
+        "detokenizer-known-by-the-first-byte",
+        "what an id completes is remembered by the first of the bytes that are held back, and how many they are",
+        TEXT_02,
+        changes.opens(changes.KnownByTheFirstByte),
+        TIRED,
+    ),
+    Fault(
         "detokenizer-not-flushed", "what was held back never comes", TEXT_04, changes.opens(changes.NotFlushed), TIRED
     ),
     Fault(
