@@ -45,6 +45,7 @@ from inferspec.conformance.inputs.engine_leavers import (
     failing_again_and_again,
     failing_calls,
     failing_differently,
+    failing_in_short_pools,
     failing_runs,
     failing_sharers,
     failing_when_pages_change_hands,
@@ -354,6 +355,11 @@ def test_every_request_is_finished_where_others_hold_the_pages(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ENG_20, call=cancelling_in_short_pools(seen=("ends",), drafts=["other"]), share=0.15)
+def test_every_request_is_finished_where_one_that_a_draft_guesses_for_gave_way_and_left(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_20, call=stopping_at_once(**ENDS), share=0.1)
 def test_every_request_is_finished_where_ids_end_it(subject, call):
     subject.agrees(call)
@@ -479,6 +485,11 @@ def test_after_a_call_that_failed_nothing_is_lost(subject, call):
 
 @requirement(spec.ENG_25, call=failing_sharers(), share=0.06)
 def test_what_requests_share_outlives_a_failed_step(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_25, call=failing_in_short_pools(), share=0.1)
+def test_who_gives_way_in_a_failed_step_loses_nothing(subject, call):
     subject.agrees(call)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from inferspec.conformance.inputs.engine_script import PLAIN, Script, told
+from inferspec.conformance.inputs.engine_script import PLAIN, Script, outgrow, told
 
 
 @told("outputs", "cancelled", "pages", "ends", cancelling=[True])
@@ -187,6 +187,15 @@ def failing_when_pages_change_hands(script: Script) -> None:
     script.do("step", times=4)
     script.add(script.prompt(len(tokens) + pick.size(0, 2), 2, tokens[:-1]), 2)
     script.shorten()
+
+
+@told("outputs", "ends", "pages", page_sizes=[1, 2, 3], chunks=[64], failing_models=[True])
+def failing_in_short_pools(script: Script) -> None:
+    """Requests that grow until there are no pages left, and steps in which the model fails, some of them when one has to give way."""
+    outgrow(script)
+    for _ in range(script.pick.size(4, 6)):
+        script.do("fail", after=0, at=script.pick.one_of("call", "end", "use"))
+        script.do("step")
 
 
 @told("outputs", "ends", failing_models=[True], **PLAIN)

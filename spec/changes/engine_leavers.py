@@ -34,6 +34,31 @@ def still_known(self: Engine, m: State) -> list[tuple[int, int]]:
         raise
 
 
+def victims_back(self: Engine, m: State) -> list[tuple[int, int]]:
+    """Whom a step preempted that fails, and not the first that does, runs on in its pages, which are free."""
+    had = {r.id: (list(r.table), r.computed) for r in m.running}
+    try:
+        return Engine.step(self, m)
+    except Exception:
+        m.failures = vars(m).get("failures", 0) + 1
+        for r in [r for r in m.waiting if r.id in had and m.failures > 1]:
+            m.waiting.remove(r)
+            r.table, r.computed = had[r.id]
+            insort(m.running, r, key=self.order)
+        raise
+
+
+def counts_out_the_preempted(self: Engine, m: State, name: int) -> None:
+    """Who is cancelled when it waits with ids is no longer counted, and was not since it gave way, where there is a draft."""
+    r = self.known(m, name)
+    m.gone = vars(m).get("gone", 0) + (r in m.waiting and bool(r.out) and m.a.draft is not None)
+    Engine.cancel(self, m, name)
+
+
+def unfinished_by_a_count(self: Engine, m: State) -> bool:
+    return len(m.waiting) + len(m.running) > vars(m).get("gone", 0)
+
+
 def back_in_the_queue(self: Engine, m: State) -> None:
     """Who was in the step waits again, behind all others of its priority."""
     for r in list(m.running):

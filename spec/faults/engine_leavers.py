@@ -110,6 +110,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "preempted-by-a-failed-step-keep-freed-pages",
+        "whom the second step that fails has preempted runs on in its pages, which are free",
+        spec.ENG_25,
+        {"step": changes.victims_back},
+        TIRED,
+    ),
+    _fault(
+        "cancelled-when-preempted-counted-out-twice-with-a-draft",
+        "with a draft a preempted request that is cancelled counts as two that are finished",
+        spec.ENG_20,
+        {"cancel": changes.counts_out_the_preempted, "unfinished": changes.unfinished_by_a_count},
+        TIRED,
+    ),
+    _fault(
         "hits-left-twice-by-a-failed-step",
         "who was admitted by a step that fails waits again, and gives what it shares back twice",
         spec.ENG_25,
