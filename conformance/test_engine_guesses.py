@@ -25,20 +25,24 @@ from inferspec.conformance.inputs.engine_prefixes import (
     sharing,
 )
 from inferspec.conformance.inputs.engine_queues import (
+    before_preempted,
     late_arrivals,
     queues,
     small_behind_large,
+    small_behind_preempted,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.engine import (
     begins_its_output,
     gives_right_guesses_together,
+    goes_before_who_gave_way,
     goes_first,
     guesses_after_failures,
     guesses_once_resumed,
     is_computed_again,
     is_computed_once,
+    is_not_overtaken_once_preempted,
     keeps_its_budget,
     runs_no_more_than_may,
     without_what_is_refused,
@@ -144,6 +148,16 @@ def test_requests_are_served_in_order_where_a_draft_guesses(subject, call):
 @requirement(spec.ENG_16, story=small_behind_large(**GUESSING), share=0.07)
 def test_no_small_request_overtakes_where_a_draft_guesses(subject, story):
     goes_first(subject, story)
+
+
+@requirement(spec.ENG_16, story=small_behind_preempted(drafts=["other"]), share=0.05)
+def test_no_small_request_overtakes_one_that_was_preempted_where_a_draft_guesses(subject, story):
+    is_not_overtaken_once_preempted(subject, story)
+
+
+@requirement(spec.ENG_16, story=before_preempted(drafts=["other"]), share=0.05)
+def test_a_preempted_request_goes_behind_one_of_a_larger_priority_where_a_draft_guesses(subject, story):
+    goes_before_who_gave_way(subject, story)
 
 
 @requirement(spec.ENG_22, call=cancelling_in_short_pools(drafts=["other"]), share=0.1)

@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.engine_runs import (
     guessing_runs,
     ranked_runs,
     runs_in_short_pools,
+    timeless_runs,
 )
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.engine import adds, steps_to_the_first_id, tells_its_logits
@@ -52,6 +53,11 @@ def test_no_more_requests_run_than_may_in_a_run(subject, call):
             f"{max(together.values())} requests have their first of several ids at one time, and at most {most} may run",
             call,
         )
+
+
+@requirement(spec.ENG_33, call=timeless_runs(), share=0.05)
+def test_metrics_fit_together_where_no_time_passes(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.ENG_38, call=asked_again_after_a_run(), share=0.05)

@@ -53,6 +53,15 @@ def crowded_runs(script: Script) -> None:
         script.do("step" if serve else "run", **(serve or {}))
 
 
+@told("outputs", "identities", metrics=["told"], **PLAIN)
+def timeless_runs(script: Script) -> None:
+    """Requests that a run serves while the clock stands still."""
+    for _ in range(script.pick.size(1, 3)):
+        limit = script.pick.one_of(4, 2, 1)
+        script.add(script.prompt(script.pick.size(1, 6), limit), limit)
+    script.do("run")
+
+
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
 def asked_again_after_a_run(script: Script) -> None:
     """A prompt of some pages that is served by steps; one as long that a run serves, and the same again by steps."""

@@ -55,6 +55,18 @@ def goes_first(subject: Trial, story: tuple[Call, tuple[int, int]]) -> None:
         raise Nonconformance(f"request {later} has pages before request {first} ends, which came first", call)
 
 
+def goes_before_who_gave_way(subject: Trial, story: tuple[Call, int]) -> None:
+    """The request of a larger priority ends before the last of the others, one of which gave way."""
+    call, high = story
+    seen = subject.parts(call)
+    others = [int(seen[f"{number} last"]) for number in adds(call) if number != high]
+    if not 0 < int(seen[f"{high} last"]) <= max(others):
+        raise Nonconformance(
+            f"request {high} has all pages when the others have ended, and has a larger priority than the one that gave way",
+            call,
+        )
+
+
 def is_not_overtaken_once_preempted(subject: Trial, story: tuple[Call, tuple[int, int]]) -> None:
     """The request that gave way to the first ends before the later one begins; one that did not begin beside the first, and so
     never gave way, begins no later."""

@@ -56,6 +56,17 @@ def noted_gaps(self: Engine, r: Request) -> list[float]:
     return list(r.gaps[1:])
 
 
+def times_that_differ(self: Engine, m: State, r: Request) -> None:
+    now = m.clock()
+    if now not in r.times or m.a.draft is not None:
+        r.times.append(now)
+
+
+def no_time_is_none(self: Engine, m: State, r: Request) -> tuple[float | None, float | None, list[float], float | None]:
+    ttft, tpot, itl, e2el = Engine.metrics(self, m, r)
+    return ttft or None, tpot or None, itl, e2el
+
+
 def a_gap_for_each(self: Engine, r: Request) -> list[float]:
     return [r.times[0] - r.arrival, *Engine.itl(self, r)]
 

@@ -28,6 +28,16 @@ def small_ones_overtake_the_preempted(self: Engine, m: State) -> None:
     _admit_who_fits(self, m, lambda r: bool(r.out))
 
 
+def notes_who_gives_way(self: Engine, m: State, r: Request) -> None:
+    Engine.preempt(self, m, r)
+    r.gave_way = True
+
+
+def small_ones_overtake_who_gave_way(self: Engine, m: State) -> None:
+    """The same, with ids or without."""
+    _admit_who_fits(self, m, lambda r: bool(vars(r).get("gave_way")))
+
+
 def _admit_who_fits(self: Engine, m: State, passed_over: Callable[[Request], bool]) -> None:
     for r in list(m.waiting):
         if len(m.running) == m.a.max_requests:

@@ -53,6 +53,20 @@ FAULTS: tuple[Fault, ...] = (
         OWN_LOOP,
     ),
     _fault(
+        "small-ones-overtake-the-preempted-with-a-draft",
+        "where there is a draft a preempted request for which there are no pages is passed over by one for which there are",
+        spec.ENG_16,
+        changes.with_a_draft({"preempt": order.notes_who_gives_way, "admit": order.small_ones_overtake_who_gave_way}),
+        OWN_LOOP,
+    ),
+    _fault(
+        "preempted-first-with-a-draft",
+        "where there is a draft a preempted request goes before all that wait, of a larger priority too",
+        spec.ENG_16,
+        {**changes.with_a_draft({"preempt": leavers.noted_as_preempted}), "order": leavers.the_preempted_first},
+        OWN_LOOP,
+    ),
+    _fault(
         "cancelled-when-preempted-comes-back-with-a-draft",
         "where there is a draft a preempted request that is cancelled goes on all the same",
         spec.ENG_22,

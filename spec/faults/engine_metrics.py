@@ -69,6 +69,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES ME1, ME3",
     ),
     _fault(
+        "same-time-counts-once",
+        "an id that has the time of the one before it, of another step, has none of its own",
+        spec.ENG_33,
+        {"stamp": changes.times_that_differ},
+        "PROPERTIES ME1",
+    ),
+    _fault(
+        "no-time-is-none",
+        "a TTFT or a TPOT of 0 is None",
+        spec.ENG_33,
+        {"metrics": changes.no_time_is_none},
+        "PROPERTIES ME1",
+    ),
+    _fault(
         "gap-for-each",
         "the time to the first id is among the gaps",
         spec.ENG_33,
