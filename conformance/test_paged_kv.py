@@ -22,6 +22,7 @@ from inferspec.conformance.inputs.paged_kv import (
     drained,
     emptied,
     filled,
+    grown_again,
     guessing,
     kept_results,
     large_tables,
@@ -289,6 +290,11 @@ def test_tokens_that_were_guessed_and_rewound_never_show_again(subject, call):
 
 @requirement(spec.PKV_12, call=taken_back(), share=0.08)
 def test_tokens_of_many_pages_that_nobody_has_looked_at_never_show(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_12, call=grown_again(), share=0.08)
+def test_a_cache_that_grows_again_in_other_pages_has_their_tokens(subject, call):
     subject.agrees(call)
 
 

@@ -285,6 +285,22 @@ def rewinds(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
 
 
 @needing
+def grown_again(pick: Pick) -> Call:
+    """A cache of some pages is looked at, and rewound; another takes what it gave back, and it grows to as many tokens as it had."""
+    pick("rewinding")
+    script = Script(pick, pages=(13, 17))
+    page = script.page_size
+    script.append(0, page * pick.one_of(3, 4, 2) + pick.one_of(1, 0, page))
+    script.look("gather")
+    before = script.lengths[0]
+    script.rewind(0, before - pick.one_of(page, 1, page + 1))
+    script.append(1, page * pick.one_of(1, 2))
+    script.append(0, before - script.lengths[0])
+    script.look("gather")
+    return script.call()
+
+
+@needing
 def rewinds_to_the_ends(pick: Pick) -> Call:
     """Rewinds by nothing and by everything, at any time."""
     pick("rewinding")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.paged_kv import Cache, PagedKVCache, Story
+from inferspec.spec.paged_kv import Cache, PagedKVCache, Story, fetched
 
 # rewinds
 
@@ -92,6 +92,17 @@ def reads_all(self: PagedKVCache, story: Story, cache: Cache) -> Any:
         raise IndexError("a token without a page")
     cache.unread = False
     return PagedKVCache.gathered(self, story, cache)
+
+
+def read_where_it_was(self: PagedKVCache, story: Story, cache: Cache) -> Any:
+    """Where the tokens lie is worked out again when their number is another, or that of the pages, or the first of them."""
+    known = cache.pages[:1], len(cache.pages), cache.length
+    was, pages = getattr(cache, "was", (None, cache.pages))
+    if was != known or len(pages) < 3:
+        pages = list(cache.pages)
+    cache.was = known, pages
+    place = self.place(story, pages, np.arange(cache.length))
+    return fetched(story.pool.keys, place), fetched(story.pool.values, place)
 
 
 def five_pages_of_unread(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:

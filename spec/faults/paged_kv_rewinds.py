@@ -31,6 +31,14 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG3",
     ),
     Fault(
+        "paged-pages-of-before-by-their-number",
+        "a cache of more than two pages is read from those that it was read from before, as long as it begins in the same page and "
+        "has as many, and as many tokens",
+        spec.PKV_12,
+        {"gathered": changes.read_where_it_was},
+        TIRED,
+    ),
+    Fault(
         "paged-rewind-forgets-five-pages",
         "tokens of more than five pages that are rewound before they are in the pool are still written to it",
         spec.PKV_12,
