@@ -43,13 +43,13 @@ def ranked_runs(script: Script) -> None:
 
 @told("outputs", "computing", "began", metrics=["told"], chunks=[64], **PLAIN)
 def crowded_runs(script: Script) -> None:
-    """More requests than may run, in a run; twice before that, as many of the same lengths by steps: an engine that replays a step
+    """More requests than may run, in a run; twice before that, the same by steps: an engine that replays a step
     which it has captured uses the model unseen."""
     pick, script.max_requests = script.pick, script.pick.one_of(1, 2)
-    lengths = [pick.size(1, 4) for _ in range(pick.size(3, 4))]
+    prompts = [script.prompt(pick.size(1, 4), 3) for _ in range(pick.size(3, 4))]
     for serve in ({"times": 12}, {"times": 12}, None):
-        for length in lengths:
-            script.add(script.prompt(length, 3), 3)
+        for tokens in prompts:
+            script.add(tokens, 3)
         script.do("step" if serve else "run", **(serve or {}))
 
 
