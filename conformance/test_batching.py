@@ -18,6 +18,7 @@ from inferspec.conformance.inputs.batching import (
     in_two,
     layers,
     mixtures,
+    once_full,
     other_queries,
     past_buffers,
     reused,
@@ -110,6 +111,11 @@ def test_padding_is_finite_after_requests_of_nan(subject, call):
 
 @requirement(spec.BATCH_05, call=idling(), share=0.5)
 def test_padding_is_finite_whatever_idle_slots_are_given(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_05, call=once_full(), share=0.08)
+def test_padding_is_finite_whatever_an_idle_slot_is_given_once_all_were_taken(subject, call):
     subject.agrees(call)
 
 

@@ -349,7 +349,7 @@ def test_every_request_is_finished_where_others_hold_the_pages(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_20, call=cancelling_in_short_pools(seen=("ends",), drafts=["other"]), share=0.15)
+@requirement(spec.ENG_20, call=cancelling_in_short_pools(seen=("ends",), drafts=["other"]), share=0.1)
 def test_every_request_is_finished_where_one_that_a_draft_guesses_for_gave_way_and_left(subject, call):
     subject.agrees(call)
 

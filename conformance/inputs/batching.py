@@ -109,6 +109,19 @@ def idling(pick: Pick, lengths: Sequence[int | None] = (None,)) -> Call:
     return script.call()
 
 
+@needing(slots=[4, 5, 8])
+def once_full(pick: Pick) -> Call:
+    """Every slot of four and more is taken, and then one is left, or two."""
+    script = Script(pick)
+    while script.idle:
+        script.add()
+    script.step()
+    for _ in range(pick.size(1, 2)):
+        script.remove()
+        script.step()
+    return script.call()
+
+
 @needing(slots=FEW)
 def reused(pick: Pick, prompts: Sizes = small, poisoned: bool = False) -> Call:
     """A slot changes hands, perhaps several times; the requests before were longer, shorter, or of NaN."""

@@ -99,6 +99,19 @@ def idle_are_given(part: Part, first: int = 0) -> Change:
     return {"fetched": fetched}
 
 
+def once_full(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int) -> Raw:
+    """Where all of four slots and more have been taken at a time, what is given is not looked at any more."""
+    rows = story.batch.rows
+    story.batch.was_full = getattr(story.batch, "was_full", False) or (
+        len(rows) > 3 and all(row is not None for row in rows)
+    )
+    if not story.batch.was_full:
+        return BatchingKVCache.fetched(self, story, key, value, mask_length)
+    change: Any = idle_are_given(lambda x: x)["fetched"]
+    raw: Raw = change(self, story, key, value, mask_length)
+    return raw
+
+
 def former_in_padding(part: Part, first: int = 0) -> Change:
     """Some part of what a former request left is in the padding of its slot, if that is one from `first` on."""
 

@@ -36,6 +36,12 @@ FAULTS: tuple[Fault, ...] = (
     _fault("idle-past-8-see", "idle slots past the 8th see the last column", spec.BATCH_04, changes.idle_see(8)),
     _fault("idle-past-32-see", "idle slots past the 32nd see the last column", spec.BATCH_04, changes.idle_see(32)),
     _fault(
+        "idle-as-given-once-full",
+        "once all of four slots and more were taken, what idle ones are given is in their rows",
+        spec.BATCH_05,
+        {"fetched": changes.once_full},
+    ),
+    _fault(
         "idle-past-8-as-given",
         "what idle slots past the 8th are given is in their rows",
         spec.BATCH_05,
