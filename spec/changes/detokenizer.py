@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -401,6 +402,30 @@ class WaitsForUtf8(Buffered):
         except UnicodeDecodeError:
             return True
         return False
+
+
+class LineBreaksFlush(Buffered):
+    """A line break before what seems cut ends a piece of text: what begins behind it is lost."""
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        shown = self.data.decode("utf-8", "replace").removesuffix("\ufffd")
+        if text or not shown.endswith("\n"):
+            return text
+        self.data = b""
+        return shown
+
+
+class JoinsClusters(Detokenizer):
+    """What is out is compared with what is to come out by what a reader takes for one character: one that a mark joins comes
+    out again, with the mark."""
+
+    last = ""
+
+    def add(self, token: int) -> str:
+        text = super().add(token)
+        before, self.last = self.last, text[-1:] or self.last
+        return before + text if text and unicodedata.combining(text[0]) else text
 
 
 class HoldsTwo(Buffered):

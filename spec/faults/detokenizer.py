@@ -52,6 +52,20 @@ TEXT_FAULTS: tuple[Fault, ...] = (
     ),
     Fault("detokenizer-sixteen", "bytes of an id past 16 are lost", TEXT_01, changes.opens(changes.Sixteen), TIRED),
     Fault(
+        "detokenizer-line-breaks-flush",
+        "a line break flushes what was held back, and the beginning of a character behind it is lost",
+        TEXT_01,
+        changes.opens(changes.LineBreaksFlush),
+        "mlx-lm 0.32.2, NaiveStreamingDetokenizer",
+    ),
+    Fault(
+        "detokenizer-combined-comes-twice",
+        "a character comes out again where the next id begins with a mark that joins it",
+        TEXT_01,
+        changes.opens(changes.JoinsClusters),
+        "https://github.com/ml-explore/mlx-swift-lm/issues/612",
+    ),
+    Fault(
         "detokenizer-no-unseen",
         "characters that show nothing are left out, such as a soft hyphen and a space of no width",
         TEXT_01,
