@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.drafting import (
     halves_calls,
     high_calls,
     kept_calls,
+    kept_in_a_row,
     many_rounds,
     nearly_ended,
     of_several_rounds,
@@ -246,6 +247,11 @@ def test_short_outputs_have_the_joint_distribution_of_the_target(subject, call):
 
 @requirement(spec.SPEC_34, call=halves_calls(**TEMPERED), share=0.3)
 def test_short_outputs_have_the_joint_distribution_of_the_tempered_target(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SPEC_34, call=kept_in_a_row(temperatures=["one", "other"]), share=0.05)
+def test_each_draft_of_a_round_is_kept_by_a_chance_of_its_own(subject, call):
     subject.agrees(call)
 
 

@@ -5,7 +5,8 @@
     .add_request(tokens, max_tokens, priority=0, eos=()) -> id   the larger priority goes first, then who came first
     .step() -> [(id, token), …]     what one step made, in order for each request; an EOS id does not come out, unless ends
                                     are kept; nothing, and no error, when there is nothing to do
-    .run() -> {id: output}          steps until nothing is unfinished; of every request that is not cancelled
+    .run() -> {id: output}          steps until nothing is unfinished; of every request that is not cancelled. A loop of its
+                                    own keeps to the same order and limits
     .cancel(id)                     the request ends as it is and gives its pages back
     .output(id), .finished(id)      the ids so far; whether there will be no more
     .metrics(id) -> ttft, tpot, itl, e2el     as `metrics` has them, by the clock

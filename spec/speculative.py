@@ -27,7 +27,7 @@ import numpy as np
 
 from inferspec.spec.contract import STORY, Answer, Answers, Arguments, Contract, Operation, Signature
 from inferspec.spec.duet import Player, Request, distribution, play
-from inferspec.spec.ends import ENDS, left_of
+from inferspec.spec.ends import ENDS, ended, left_of
 from inferspec.spec.numerics import Precision, f64, is_float, mass_slack
 from inferspec.spec.sampling import Sampler
 from inferspec.spec.speculative_sentences import GENERATE, SENTENCES, VERIFY
@@ -410,17 +410,19 @@ def row_chances(a: Arguments) -> np.ndarray:
 
 
 def joint(a: Arguments) -> np.ndarray:
-    """The distribution of the first ids after a prompt, by the target's table alone; last the rest, which is nothing."""
+    """The distribution of the first ids after a prompt, by the target's table alone; last the rest: what an id ends sooner."""
     player = Player.of(a.target)
     table = player.toy
     assert isinstance(table, Table)
     found = np.ones(1)
-    prefixes: list[list[int]] = [[int(token) for token in a.tokens]]
+    prompt = [int(token) for token in a.tokens]
+    outputs: list[list[int]] = [[]]
     for _ in range(a.max_tokens):
-        rows = [table.chances[table.row_of(prefix)] for prefix in prefixes]
+        rows = [table.chances[table.row_of(prompt + output)] for output in outputs]
         found = np.concatenate([chance * row for chance, row in zip(found, rows, strict=True)])
-        prefixes = [[*prefix, token] for prefix in prefixes for token in range(table.chances.shape[1])]
-    return np.append(found, 0.0)
+        outputs = [[*output, token] for output in outputs for token in range(table.chances.shape[1])]
+    whole = np.array([ended(output, a.eos, a.ends) == output for output in outputs])
+    return np.append(np.where(whole, found, 0.0), found[~whole].sum())
 
 
 def exactly(value: Any) -> Answer:

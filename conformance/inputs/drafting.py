@@ -405,6 +405,25 @@ def halves_calls(
 
 
 @calls
+def kept_in_a_row(pick: Pick) -> Call:
+    """Every output of one round, each of whose drafts is kept as often as not; what comes in its place ends the request."""
+    size, drafts = pick.one_of(3, 2), pick.one_of(3, 3, 4)
+    *drafted, end = (np.eye(size)[i] for i in range(size))
+    models = _tables(pick, [(tuple(row.tolist()), tuple(((row + end) / 2).tolist())) for row in drafted], 5)
+    models["draft"]["junk"] = tuple(0.0 for _ in models["draft"]["junk"])
+    return pick.call(
+        GENERATE,
+        **models,
+        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        max_tokens=drafts + 1,
+        num_draft_tokens=drafts,
+        eos=(size - 1,),
+        uniforms={"cells": 2},
+        seen=("distribution",),
+    )
+
+
+@calls
 def quarters_calls(pick: Pick) -> Call:
     """The same in quarters, of two ids."""
     size = pick.one_of(2, 3)

@@ -35,6 +35,16 @@ def verifies(**steps: Any) -> Change:
     return {"verify": verify}
 
 
+def kept_with(*others: int) -> Change:
+    """The i-th draft of a round is kept or not by the uniform number of another one: others[i]."""
+
+    def verify(self: Loop, drafted: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
+        mine = [u[others[i] if i < len(others) else i] for i in range(len(drafted))]
+        return Loop.verify(self, drafted, q, p, np.array([*mine, u[-1]]))
+
+    return {"verify": verify}
+
+
 def _softmax(rows: Rows, axis: int | None = -1) -> Rows:
     weights = np.exp(rows - rows.max())
     return weights / weights.sum(axis=axis, keepdims=True)

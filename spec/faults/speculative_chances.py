@@ -93,6 +93,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-one-number-keeps-all",
+        "all drafts of a round are verified by one uniform number",
+        SPEC_34,
+        changes.kept_with(0, 0, 0, 0),
+        "feifeibear/LLMSpeculativeSampling, speculative_sampling (a seed for each number)",
+    ),
+    Fault(
+        "speculative-third-kept-with-the-second",
+        "the third draft of a round is verified by the uniform number of the second",
+        SPEC_34,
+        changes.kept_with(0, 1, 1),
+        TIRED,
+    ),
+    Fault(
         "speculative-rest-untempered",
         "what comes in the place of a rejected draft is drawn at a temperature of 1",
         SPEC_35,
