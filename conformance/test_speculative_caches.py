@@ -12,36 +12,29 @@ from inferspec.conformance.inputs.drafting import (
 from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import listed
+from inferspec.conformance.properties.speculative import holds_the_text, sees_the_text_and_its_drafts
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
 
 
 @requirement(spec.SPEC_28, call=of_several_rounds(drafters=APART, seen=("ids", "strays")))
 def test_the_target_holds_what_came_out_and_nothing_else(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[0]:
-        raise Nonconformance(f"{int(strays[0])} calls find other tokens in the target's cache than came out", call)
+    holds_the_text(subject, call)
 
 
 @requirement(spec.SPEC_28, call=of_unlike_depths(drafters=APART, stops=[0], seen=("strays",)), share=0.15)
 def test_a_target_deeper_than_its_draft_holds_what_came_out_and_nothing_else(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[0]:
-        raise Nonconformance(f"{int(strays[0])} calls find other tokens in the target's cache than came out", call)
+    holds_the_text(subject, call)
 
 
 @requirement(spec.SPEC_29, call=of_unlike_depths(drafters=APART, stops=[0], seen=("strays",)), share=0.15)
 def test_a_draft_deeper_than_its_target_sees_what_came_out_and_its_own_drafts(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[1]:
-        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
+    sees_the_text_and_its_drafts(subject, call)
 
 
 @requirement(spec.SPEC_29, call=of_several_rounds(drafters=APART, seen=("ids", "strays")))
 def test_the_draft_sees_what_came_out_and_its_own_drafts(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[1]:
-        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
+    sees_the_text_and_its_drafts(subject, call)
 
 
 @requirement(
@@ -50,9 +43,7 @@ def test_the_draft_sees_what_came_out_and_its_own_drafts(subject, call):
     share=0.3,
 )
 def test_the_draft_sees_long_prompts_whole(subject, call):
-    strays = subject.parts(call)["strays"]
-    if strays[1]:
-        raise Nonconformance(f"{int(strays[1])} calls of the draft see other tokens than the ids and its drafts", call)
+    sees_the_text_and_its_drafts(subject, call)
 
 
 @requirement(

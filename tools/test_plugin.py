@@ -57,6 +57,7 @@ def rms_norm(x, weight, eps=1e-5):
     return (y / np.sqrt(np.mean(y * y, axis=-1, keepdims=True) + eps)).astype(x.dtype) * weight
 
 def rope(x, offset=None, base=10000, traditional=False):
+    random.random()
     starts = offset if isinstance(offset, list) else [offset] * len(x)
     starts = [o.start if isinstance(o, slice) else o or 0 for o in starts]
     positions = np.array(starts)[:, None] + np.arange(x.shape[1])
@@ -90,6 +91,8 @@ TROUBLES = {
     "RMS-11": ("passed", ""),
     "ROPE-03": ("passed", ""),
     "ROPE-16": ("passed", ""),
+    # It draws: only what is given its numbers may not.
+    "ROPE-18": ("passed", ""),
 }
 
 

@@ -420,6 +420,7 @@ def kept_in_a_row(pick: Pick) -> Call:
         eos=(size - 1,),
         uniforms={"cells": 2},
         seen=("distribution",),
+        **pick.declared("ends", DROPPED),
     )
 
 

@@ -1,4 +1,4 @@
-"""Requests that a run serves: engines may have a loop of its own for it."""
+"""Requests that a run serves: engines may have loops of their own for it."""
 
 from __future__ import annotations
 

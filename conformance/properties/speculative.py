@@ -42,3 +42,15 @@ def is_fed_no_further(subject: Trial, call: Call) -> None:
         raise Nonconformance(
             f"for {limit} ids target and draft are fed {listed(reach)} positions past the prompt", call
         )
+
+
+def holds_the_text(subject: Trial, call: Call) -> None:
+    """The target's cache holds the prompt and what came out, or the beginning of it."""
+    if strays := int(subject.parts(call)["strays"][0]):
+        raise Nonconformance(f"{strays} calls find other tokens in the target's cache than came out", call)
+
+
+def sees_the_text_and_its_drafts(subject: Trial, call: Call) -> None:
+    """What the draft has seen after each call is the text and its own drafts."""
+    if strays := int(subject.parts(call)["strays"][1]):
+        raise Nonconformance(f"{strays} calls of the draft see other tokens than the ids and its drafts", call)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,11 @@ def verifies(**steps: Any) -> Change:
     return {"verify": verify}
 
 
-def kept_with(*others: int) -> Change:
-    """The i-th draft of a round is kept or not by the uniform number of another one: others[i]."""
+def kept_with(other: Callable[[int], int]) -> Change:
+    """The draft at place i of a round, from 0, is kept or not by the uniform number of the one at other(i)."""
 
     def verify(self: Loop, drafted: list[int], q: Rows, p: Rows, u: Rows) -> list[int]:
-        mine = [u[others[i] if i < len(others) else i] for i in range(len(drafted))]
+        mine = [u[other(i)] for i in range(len(drafted))]
         return Loop.verify(self, drafted, q, p, np.array([*mine, u[-1]]))
 
     return {"verify": verify}

@@ -96,14 +96,14 @@ FAULTS: tuple[Fault, ...] = (
         "speculative-one-number-keeps-all",
         "all drafts of a round are verified by one uniform number",
         SPEC_34,
-        changes.kept_with(0, 0, 0, 0),
+        changes.kept_with(lambda i: 0),
         "feifeibear/LLMSpeculativeSampling, speculative_sampling (a seed for each number)",
     ),
     Fault(
         "speculative-third-kept-with-the-second",
         "the third draft of a round is verified by the uniform number of the second",
         SPEC_34,
-        changes.kept_with(0, 1, 1),
+        changes.kept_with(lambda i: 1 if i == 2 else i),
         TIRED,
     ),
     Fault(
