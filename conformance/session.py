@@ -14,6 +14,7 @@ from inferspec.conformance.bridge.layouts import LAYOUTS
 from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
 from inferspec.conformance.bridge.metal import DECLARABLE, MODES
 from inferspec.conformance.bridge.signatures import AdapterError
+from inferspec.conformance.judging.optional import leave_out_refused
 from inferspec.conformance.judging.refusals import NOT_YET, Choices
 from inferspec.conformance.judging.repeated_failures import Repeats
 from inferspec.conformance.judging.smoke import smoke_test
@@ -107,6 +108,7 @@ class Session:
                 "(metal, metalsim, mlx, none)"
             )
         description.kernel_path = probed["kernel_path"]
+        leave_out_refused(subject, description, without=set(smoke))
         also = unclaimed(subject, description, without=set(smoke))
         return cls(
             subject,

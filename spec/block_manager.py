@@ -35,7 +35,8 @@ tokens, are allocated, computed, freed and forgotten, so that those of the next 
 
 What must hold is judged on the history of observations (`spec/block_histories.py`), so that which block is taken is
 as free as the contract leaves it. Who evicts by another rule than age, say what is hit least, says `eviction: ["any"]` in the
-envelope, and is asked for no order. Left open: an empty prompt, whether block ids that were read are the table's own list,
+envelope, and is asked for no order. Ids have up to 63 bits, as what stands for a picture does; who refuses those of more than 31
+is not asked for them. Left open: an empty prompt, whether block ids that were read are the table's own list,
 marking less than was marked, which of two blocks with the same tokens is hit, and whether the cache still knows one of them,
 and what follows the two, after the other was taken: a manager may know a block by the block before it.
 
@@ -469,6 +470,7 @@ CONTRACT = Contract(
         "prefix_caching": (True, False),
         "hashes": ("own", "one for all"),
         "token_ids": ("small", "large"),
+        "id_bits": (63, 31),
         "eviction": ("oldest first", "any"),
         "block_sizes": (1, 2, 3, 4, 8, 16, 32, 64, 256),
         "blocks": 1100,

@@ -293,3 +293,13 @@ EXAMPLES = {
 
 ORDINARY = {"BlockManager": workloads}
 """The widest calls of each operation."""
+
+_wide_steps = (
+    ("allocate", {"tokens": (2**60, 2**60 + 1)}),
+    ("append", {"table": 1, "tokens": (2**60 + 2, 2**60 + 3)}),
+    ("mark_computed", {"table": 1, "n": 4}),
+    ("allocate", {"tokens": (2**60, 2**60 + 1, 2**60 + 2)}),
+)
+
+OPTIONAL = {"BlockManager": {"id_bits": (63, EXAMPLES["BlockManager"].having(steps=_wide_steps))}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""

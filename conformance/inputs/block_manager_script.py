@@ -14,8 +14,11 @@ from inferspec.spec.block_manager import MERSENNE
 LONG = 6
 """Blocks of a line."""
 
-FAR = (0, 2**16, 2**60)
-"""What large ids begin at: what stands for a picture is known by its hash, all of whose bits count."""
+FAR = {63: (0, 2**16, 2**60), 31: (0, 2**16, 2**30)}
+"""What large ids begin at, by their most bits: what stands for a picture is known by its hash, all of whose bits count."""
+
+APART = {63: (256, 2**16, 2**31, 2**32, MERSENNE, 1), 31: (256, 2**16, 2**20, 2**24, 2**29, 1)}
+"""By what lines of large ids differ where a careless look takes them for the same."""
 
 
 class Script(Steps):
@@ -34,6 +37,8 @@ class Script(Steps):
         self.lines: dict[int, tuple[int, ...]] = {}
         self.blocks = min(spare, pick.envelope["blocks"])
         self.large = pick("token_ids") == "large"
+        self.bits = max(pick.envelope["id_bits"])
+        pick.features["id_bits"] = self.bits if self.large else 31
         by_age = "oldest first" in pick.envelope["eviction"]
         pick.features["eviction"] = "oldest first" if by_age else "any"
         self.random = np.random.default_rng(pick.seed)
@@ -54,7 +59,11 @@ class Script(Steps):
         """A line of tokens of its own."""
         tokens = self.random.integers(0, 50, LONG * self.size if length is None else length)
         # All of one kind, or mixed.
-        kinds = self.random.choice(FAR, self.random.choice([1, len(tokens)])) if self.large and len(tokens) else 0
+        kinds = (
+            self.random.choice(FAR[self.bits], self.random.choice([1, len(tokens)]))
+            if self.large and len(tokens)
+            else 0
+        )
         return self.tokens(tokens + kinds)
 
     def tokens(self, tokens: Any) -> tuple[int, ...]:
@@ -68,7 +77,7 @@ class Script(Steps):
     def alike(self, line: tuple[int, ...]) -> tuple[int, ...]:
         """A line that is another, though a careless look takes it for the same."""
         at = self.pick.size(0, max(self.size - 1, 0)) + self.size * self.pick.one_of(0, 1)
-        offset = self.pick.one_of(256, 2**16, 2**31, 2**32, MERSENNE, 1) if self.large else 1
+        offset = self.pick.one_of(*APART[self.bits]) if self.large else 1
         if self.pick.one_of(False, True):
             return self.tokens(token + offset for token in line)
         if self.pick.one_of(False, True) and line[at] != line[at + 1]:

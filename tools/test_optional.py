@@ -1,0 +1,60 @@
+"""Is what may be refused asked of those alone who take it, and of all of them?"""
+
+import numpy as np
+import pytest
+
+from inferspec.conformance.judging.optional import leave_out_refused
+from inferspec.conformance.judging.trial import Trial
+from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.suite import Profile, all_tests
+from inferspec.spec import contract
+from inferspec.spec.block_manager import BlockManager
+
+
+class Int32(BlockManager):
+    """Keeps tokens as NumPy's int32, which refuses what has more bits."""
+
+    def taken(self, tokens: list[int]) -> list[int]:
+        return [int(np.int32(token)) for token in tokens]
+
+
+KIT = contract("block_manager")
+Cut = KIT.faulty(next(fault for fault in KIT.faults if fault.name == "block-manager-thirty-two-bits"))
+
+
+def opened(operation: type[BlockManager], envelope: dict[str, list[int]] | None = None) -> LocalSubject:
+    subject = LocalSubject({"BlockManager": operation}, envelope={"block_manager": envelope} if envelope else None)
+    leave_out_refused(subject, subject.description)
+    return subject
+
+
+def states(subject: LocalSubject, ids: str = "") -> set[str]:
+    """What the tests of a requirement found, or those of all."""
+    found = set()
+    for test in (test for test in all_tests() if test.requirement in KIT.requirements):
+        if ids in ("", test.requirement.id):
+            trial = Trial(subject, test.requirement)
+            test.run(trial, Profile("quick", shrink=False, diagnose=False, thinned=0.5))
+            found.add(trial.outcome.state)
+    return found
+
+
+def test_who_refuses_ids_of_63_bits_is_not_asked_for_them():
+    subject = opened(Int32)
+    assert subject.description.envelope == {"block_manager": {"id_bits": [31]}}
+    assert states(subject) == {"passed"}
+
+
+@pytest.mark.parametrize("operation", [BlockManager, Cut])
+def test_who_takes_them_rightly_or_wrongly_is_asked_for_them(operation):
+    assert opened(operation).description.envelope == {}
+
+
+def test_who_cuts_ids_is_red():
+    assert "failed" in states(opened(Cut), "BLK-11")
+
+
+def test_who_declares_them_and_refuses_them_is_red():
+    subject = opened(Int32, {"id_bits": [63]})
+    assert subject.description.envelope == {"block_manager": {"id_bits": [63]}}
+    assert "failed" in states(subject, "BLK-20")
