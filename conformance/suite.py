@@ -62,6 +62,9 @@ PATIENCE = 20.0
 """Seconds of computing for which faults are looked for among those of other operations, and by what a test says of them: a
 story of tens of thousands of tokens takes each of them seconds."""
 
+OWN = 60.0
+"""The same, among those of the operation itself: likelier, and most searches end long before."""
+
 AGAIN = 10
 """The same, where it is only to be seen whether it is a mistake that other tests have found."""
 
@@ -275,7 +278,7 @@ class Test:
         if likely := repeats.likely(self.requirement.id, operation, (*own, *kindred(operation))):
             found = self._explaining(trial, profile, likely, AGAIN) or self._alike(trial, profile, likely)
         if not found and repeats.worth_searching(operation):
-            found = self._explaining(trial, profile, own, FURTHER)
+            found = self._explaining(trial, profile, own, FURTHER, OWN)
             if not found and repeats.worth_searching(operation, widely=True):
                 others = kindred(operation)
                 found = self._explaining(trial, profile, others, FURTHER, PATIENCE) or self._alike(trial, profile, own)

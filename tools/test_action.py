@@ -59,6 +59,7 @@ def test_a_run_leaves_a_certificate_a_report_a_badge_and_a_summary(action, tmp_p
         action,
         tmp_path,
         impl="./mask.py",
+        profile="quick",
         certificate="it.json",
         python=sys.executable,
         **{"with": "\ncausal_mask=./other.py\n"},

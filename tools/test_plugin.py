@@ -267,7 +267,7 @@ def rms_norm(x, weight, eps=1e-5):
 
 
 def test_plain_functions_of_numpy_pass_without_an_adapter_line(certify):
-    run = certify({"mine.py": NEWCOMER}, "--impl", "./mine.py")
+    run = certify({"mine.py": NEWCOMER}, "--impl", "./mine.py", "--profile", "quick")
     states = {**run.states("RoPE"), **run.states("RMSNorm")}
     outside = dict.fromkeys(("ROPE-04", "ROPE-05", "ROPE-12", "ROPE-20"), "outside_envelope")
     assert {i: s for i, s in states.items() if s != "passed"} == outside, run.text

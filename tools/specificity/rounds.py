@@ -19,7 +19,7 @@ from inferspec.tools.told import told
 SUBJECTS = ("impl", "mlx_core", "mlx_lm", "nano_vllm", "torch", "transformers")
 """Registered subjects whose every failure is known: in their waiver files, as a waiver or as a finding."""
 
-APART = ("ctranslate2", "jax", "litgpt", "onnxruntime", "vllm")
+APART = ("ctranslate2", "jax", "litgpt", "onnxruntime", "vllm", "vllm_mlx")
 """The same of software that nothing of the kit installs: they run where they are named."""
 
 
