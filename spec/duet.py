@@ -10,6 +10,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,21 @@ MOST_RUNS = 4**6
 """How many runs an enumeration makes at most, those of two whole rounds of a draft in quarters; one that draws more numbers than
 it needs would take for ever."""
 
+_CLOCK = itertools.count()
+"""The calls of all models, in order."""
+
 LAYERS = 3
 """Layers of a toy's cache, each of which has to be rewound, where a call says no other number."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """One call of a model: what its cache held, what it was fed, and for whom."""
+    """One call of a model: what its cache held, what it was fed, for whom, and after how many calls of any model."""
 
     before: tuple[int, ...]
     fed: tuple[int, ...]
     turn: str
+    time: int
 
 
 class Player:
@@ -69,11 +74,11 @@ class Player:
         """The logits L×V after each of the tokens."""
         self.fuse.use()
         if not cache:
-            self.notes.append(Note((), tuple(tokens), self.turn))
+            self.notes.append(Note((), tuple(tokens), self.turn, next(_CLOCK)))
             return self.toy.extend(tokens)
         off = [number for number, layer in enumerate(cache) if layer.tokens != cache[0].tokens]
         seen = off[0] if off else 0
-        self.notes.append(Note(tuple(cache[seen].tokens), tuple(tokens), self.turn))
+        self.notes.append(Note(tuple(cache[seen].tokens), tuple(tokens), self.turn, next(_CLOCK)))
         for layer in (*cache[:seen], *cache[seen + 1 :]):
             self.toy.shown(tokens, layer)
         return self.toy.extend(tokens, cache[seen])
@@ -176,7 +181,12 @@ def _seen(first: _Stream, others: Sequence[_Stream], counted: _Counted, a: Argum
     look: dict[str, Callable[[], Any]] = {
         "ids": lambda: ids,
         "beside": lambda: [int(token) for other in others for token in other.ids],
-        "strays": lambda: strays(first.notes(players[0]), first.notes(players[1]), _prompt(first.request) + ids),
+        "strays": lambda: strays(
+            first.notes(players[0]),
+            first.notes(players[1]),
+            _prompt(first.request) + ids,
+            partial(would_draft, players[1].toy, first.request),
+        ),
         "rejected": lambda: [rejected(first.notes(players[0]), _prompt(first.request) + ids)],
         "again": lambda: [again(first.notes(players[0]), _prompt(first.request) + ids)],
         "ahead": lambda: first.ahead,
@@ -211,11 +221,14 @@ def _prompt(request: Request) -> list[int]:
     return [int(token) for token in request.tokens]
 
 
-def strays(target: Sequence[Note], draft: Sequence[Note], text: Sequence[int]) -> list[int]:
+def strays(
+    target: Sequence[Note], draft: Sequence[Note], text: Sequence[int], own: Callable[[Sequence[int], int], bool]
+) -> list[int]:
     """Of target and draft, how many calls met a history that is not the one it should be.
 
     The target's cache holds nothing but the text: the prompt and ids that came out. What the draft has seen after a call is
-    the text and its own drafts: what the target is fed next, or the beginning of it.
+    the text and its own drafts: what the target is fed next, or the beginning of it, or that and drafts that the target is
+    not asked about. own: whether a history, from a position on, is what the draft would draft.
     """
     foreign = sum(not _agree(note.before, text) for note in target)
     fed = [note.before + note.fed for note in target]
@@ -224,8 +237,18 @@ def strays(target: Sequence[Note], draft: Sequence[Note], text: Sequence[int]) -
         seen = note.before + note.fed
         # The text grows from round to round: the verification of these drafts is the first that is as long as they are.
         later = [one for one in fed if len(one) >= len(seen)]
-        lost += not any(_agree(seen, one) for one in (*later, *([text] if len(text) >= len(seen) else [])))
+        if any(_agree(seen, one) for one in (*later, *([text] if len(text) >= len(seen) else []))):
+            continue
+        asked = next((one.before + one.fed for one in target if one.time > note.time), seen)
+        lost += not (len(asked) < len(seen) and _agree(seen, asked) and own(seen, len(asked)))
     return [foreign, lost]
+
+
+def would_draft(toy: Toy, request: Request, seen: Sequence[int], start: int) -> bool:
+    """Whether the tokens from a position on can be drafts of one round: so many, and, at temperature 0, each the favourite."""
+    favourites = toy.extend(seen).argmax(axis=-1)[start - 1 : -1]
+    drawn = request.temperature > 0
+    return len(favourites) <= request.num_draft_tokens and (drawn or favourites.tolist() == list(seen[start:]))
 
 
 def rejected(target: Sequence[Note], text: Sequence[int]) -> int:

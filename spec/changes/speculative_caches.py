@@ -167,6 +167,26 @@ def fed_to_the_end(self: Loop, run: Run, count: int) -> None:
         run.draft(self.lacking(run, run.draft_cache), run.draft_cache)
 
 
+def cut_before_verified(self: Loop, run: Run, count: int) -> None:
+    """num_draft_tokens are drafted; the target is fed none that cannot come out."""
+    Loop.draft(self, run, run.request.num_draft_tokens)
+    run.drafted, run.rows = run.drafted[:count], run.rows[:count]
+
+
+def one_at_a_time(self: Loop, run: Run) -> Rows:
+    """The target is fed a draft once it has agreed with those before it; drawn ones all together."""
+    if run.request.temperature > 0:
+        return Loop.score(self, run)
+    drafted, run.drafted = run.drafted, []
+    rows = [Loop.score(self, run)[-1]]
+    for token in drafted:
+        if token != np.argmax(rows[-1]):
+            break
+        run.drafted.append(token)
+        rows.append(Loop.score(self, run)[-1])
+    return np.array(rows)
+
+
 def in_pieces(size: int) -> Change:
     """What a model lacks is fed in pieces."""
 

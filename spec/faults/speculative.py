@@ -584,6 +584,20 @@ VARIANTS: tuple[Variant, ...] = (
         unmet=("SPEC-36",),
     ),
     Variant(
+        "speculative-cut-before-verified",
+        "num_draft_tokens are drafted in the last round too, and what is past the limit is dropped before the target sees it",
+        GENERATE,
+        {"draft": caches.cut_before_verified},
+        unmet=("SPEC-36", "SPEC-38"),
+    ),
+    Variant(
+        "speculative-one-at-a-time",
+        "the target is fed a draft once it has agreed with the one before it",
+        GENERATE,
+        {"score": caches.one_at_a_time},
+        unmet=("SPEC-39",),
+    ),
+    Variant(
         "speculative-whole-last-round",
         "num_draft_tokens are drafted in the last round too, and what is past the limit is dropped",
         GENERATE,
