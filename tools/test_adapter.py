@@ -402,6 +402,18 @@ def test_the_kind_of_arrays_is_declared_or_read_off_the_imports(folder, text, ki
     assert load("mine").kind.name == kind
 
 
+def test_what_an_object_does_not_declare_its_module_may(folder):
+    module(
+        folder,
+        "class offered:\n    rope = staticmethod(lambda x: x)\n    ENVELOPE = {'rope': {'dtypes': ['float16']}}\n"
+        "ENVELOPE, PRECISION, NAME, ARRAYS = {}, {'attention': 'native'}, 'ours', 'numpy'\nVERSION, LAYOUT = '2', {'rope': 'BHLD'}",
+    )
+    found = load("mine:offered")
+    assert (found.name, found.version, found.kind.name) == ("ours", "2", "numpy")
+    assert (found.envelope, found.precision) == ({"rope": {"dtypes": ["float16"]}}, {"attention": "native"})
+    assert found.layout == {"rope": "BHLD"}
+
+
 # One part in the place of another
 
 
@@ -416,6 +428,13 @@ def test_a_component_of_another_file_takes_its_place(folder):
     assert called(found, "RoPE", x=ONES, dims=4).max() == 2
     assert (found.envelope, found.precision) == ({"rope": {"dtypes": ["float32"]}}, {})
     assert found.name == "mine with rope=./other.py"
+
+
+def test_a_function_goes_in_a_place_as_its_module_declares_it(folder):
+    module(folder, ROPE)
+    module(folder, "def turn(x): return x\nLAYOUT, PRECISION = {'rope': 'BHLD'}, {'rope': 'native'}", "other.py")
+    found = load("mine", {"rope": "other:turn"})
+    assert (found.layout, found.precision) == ({"rope": "BHLD"}, {"rope": "native"})
 
 
 @pytest.mark.parametrize("part", ["scaled_dot_product_attention", "attention"])

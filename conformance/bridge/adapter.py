@@ -18,7 +18,7 @@ from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays, arrays
 from inferspec.conformance.bridge.binding import Target, bind, defines, offers_methods
-from inferspec.conformance.bridge.declarations import check, mapping_of, text_of
+from inferspec.conformance.bridge.declarations import Declaring, check, mapping_of, text_of
 from inferspec.conformance.bridge.did_you_mean import meant, nearest
 from inferspec.conformance.bridge.drivers import driver_of, takes
 from inferspec.conformance.bridge.layouts import lay_out
@@ -99,26 +99,27 @@ def _meant_by(spec: str) -> str:
 
 def _adapter(spec: str, kind_of_arrays: str, components: Collection[str]) -> Adapter:
     thing, module = find(spec)
-    if reason := text_of(thing, "UNAVAILABLE", "why it cannot run here, in a text, or an empty one"):
+    declaring = Declaring(thing, module)
+    if reason := text_of(declaring, "UNAVAILABLE", "why it cannot run here, in a text, or an empty one"):
         raise AdapterError(f"{spec} cannot run here: {reason}")
     origin = str(getattr(module, "__file__", "") or module.__name__)
     kind = _kind(thing, module, kind_of_arrays)
-    text_of(thing, "KERNEL_PATH", "what ran its kernels, in a few words, such as cpu avx512")
+    text_of(declaring, "KERNEL_PATH", "what ran its kernels, in a few words, such as cpu avx512")
     targets, broken, absent = _offers(thing, kind, components)
     return Adapter(
         spec=spec,
-        name=str(getattr(thing, "NAME", "") or _name_of(thing, spec)),
-        version=str(getattr(thing, "VERSION", "") or getattr(thing, "__version__", "") or "unversioned"),
+        name=str(getattr(declaring, "NAME", "") or _name_of(thing, spec)),
+        version=str(getattr(declaring, "VERSION", "") or getattr(declaring, "__version__", "") or "unversioned"),
         origin=origin,
         targets=targets,
         broken=broken,
-        envelope=mapping_of(thing, "ENVELOPE"),
-        precision=mapping_of(thing, "PRECISION"),
-        layout=mapping_of(thing, "LAYOUT"),
+        envelope=mapping_of(declaring, "ENVELOPE"),
+        precision=mapping_of(declaring, "PRECISION"),
+        layout=mapping_of(declaring, "LAYOUT"),
         absent=absent,
-        waivers=_waiver_file(thing, origin),
+        waivers=_waiver_file(declaring, origin),
         kind=kind,
-        kernel_path=lambda: str(getattr(thing, "KERNEL_PATH", "")),
+        kernel_path=lambda: str(getattr(declaring, "KERNEL_PATH", "")),
     )
 
 
@@ -178,7 +179,7 @@ def _waiver_file(thing: Any, origin: str) -> str:
 
 
 def _kind(thing: Any, module: ModuleType, asked: str = "") -> Arrays:
-    declared = asked or getattr(thing, "ARRAYS", "") or _guessed_kind(thing, module)
+    declared = asked or getattr(Declaring(thing, module), "ARRAYS", "") or _guessed_kind(thing, module)
     try:
         return arrays(declared)
     except (ValueError, TypeError, ImportError) as error:
@@ -297,9 +298,11 @@ def _replace(adapter: Adapter, part: str, spec: str) -> None:
         elif name in broken:
             adapter.broken[name] = broken[name]
     adapter.name += f" with {part}={spec}"
+    declaring = Declaring(thing, module)
     for component in {contract.component for contract, _ in operations}:
-        _redeclare(adapter, component, mapping_of(thing, "ENVELOPE"), mapping_of(thing, "PRECISION"), part == component)
-        adapter.layout[component] = mapping_of(thing, "LAYOUT").get(component, "")
+        envelope, precision = (mapping_of(declaring, name) for name in ("ENVELOPE", "PRECISION"))
+        _redeclare(adapter, component, envelope, precision, part == component)
+        adapter.layout[component] = mapping_of(declaring, "LAYOUT").get(component, "")
 
 
 def _replacements(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 
 from inferspec.conformance.bridge.binding import Target
@@ -12,6 +13,19 @@ from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.envelope import floor
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Contract
+
+
+class Declaring:
+    """What an adapter's declarations are read of: the object itself, and the module that it is in for those that it lacks."""
+
+    def __init__(self, thing: Any, module: ModuleType) -> None:
+        self._places = thing, module
+
+    def __getattr__(self, name: str) -> Any:
+        for place in self._places:
+            if hasattr(place, name):
+                return getattr(place, name)
+        raise AttributeError(name)
 
 
 def text_of(thing: Any, name: str, takes: str) -> str:
