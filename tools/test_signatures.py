@@ -97,6 +97,8 @@ def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
         "class M:\n    def __call__(s, *a, **k): return s.forward(*a, **k)\n"
         "class RMSNorm(M):\n    def __init__(s, w, eps=0): s.w, s.eps = w, eps\n    def forward(s, hidden): return hidden * s.w + s.eps",
         "def RMSNorm(w, eps): return lambda x: x * w + eps",
+        "from functools import singledispatch\n@singledispatch\ndef rms_norm(x, w, eps=1e-5): return x * w + eps",
+        "class RMSNorm:\n    def __new__(cls, w, eps): return lambda x: x * w + eps",
     ],
 )
 def test_a_class_a_factory_and_a_plain_function_are_all_a_norm(folder, text):

@@ -113,7 +113,7 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         # A layer's own defaults are those of the models that it is for.
         filled |= {name: default for name, default in taken.items() if default is not REQUIRED and name in init_names}
     method, bound = _method(function, operation), 1
-    if method is None and not inspect.isclass(function):
+    if method is None and (not inspect.isclass(function) or _makes_others(function, operation)):
         method, bound = _made(function, filled, signature.init), 0
     insisted: Iterable[Narrowing] = ()
     if method is None:
@@ -184,6 +184,8 @@ def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:
     if not inspect.isclass(cls):
         return None
     name = operation.signature.method or "__call__"
+    if _makes_others(cls, operation):
+        return None
     if not defines(cls, name):
         raise AdapterError(f"objects of {cls.__name__} cannot be called; the contract is {spelt(operation)}")
     method = getattr(cls, name)
@@ -193,6 +195,11 @@ def _method(cls: Any, operation: type[Operation]) -> Callable[..., Any] | None:
     kinds = {p.kind for p in list(inspect.signature(method).parameters.values())[1:]}
     forward = getattr(cls, "forward", None)
     return forward if kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} and forward else method
+
+
+def _makes_others(cls: type, operation: type[Operation]) -> bool:
+    """Whether a class is a factory: its own `__new__` may make what the contract calls, which its own objects are not."""
+    return cls.__new__ is not object.__new__ and not defines(cls, operation.signature.method or "__call__")
 
 
 def _made(

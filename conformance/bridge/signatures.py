@@ -34,9 +34,13 @@ CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
     """What a function or a class takes, or None where that cannot be read."""
     try:
-        return list(inspect.signature(function).parameters.values())
+        own = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError):
         return None
+    if own and own[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and hasattr(function, "dispatch"):
+        # functools.singledispatch looks at what is given by position.
+        own[0] = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
+    return own
 
 
 def matched(
