@@ -54,6 +54,8 @@ def _verdict(certificate: Mapping[str, Any]) -> Iterator[Line]:
         if all(native):
             # Not conformant even so: what is promised and what is kept are to be the same.
             yield f"  all of it is within class native; declared, {declaration(set().union(*native))}, it holds", {}
+    if any(row["state"] in BAD and row["level"] == "SHOULD" for row in rows):
+        yield "  what is unmet of level SHOULD is told in full with -rx", {}
     if certificate["verdict"] == "incomplete":
         yield from _incomplete(certificate)
 
