@@ -5,9 +5,11 @@ from inferspec.conformance.inputs.decoder import (
     LARGE_EPS,
     LARGE_VOCABULARIES,
     QKV,
+    SHARED_KEYS,
     THROUGHOUT,
     TRAINED,
     as_served,
+    as_tiles,
     past_256,
     past_1024,
     prompt_then_singles,
@@ -53,6 +55,8 @@ from inferspec.conformance.properties.decoder_calls import (
     with_its_base_twice,
     with_loud_stream,
     with_one_token,
+    with_the_base_of_rope_alone,
+    with_the_largest_score_last,
     without,
     without_fields,
 )
@@ -159,6 +163,15 @@ def test_heads_as_large_as_those_of_trained_models_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LLAMA_04,
+    call=forward_calls(packing=["dense"], heads=SHARED_KEYS, lengths=(5, 3), batches=(1, 2), layers=(1,), small=True),
+    share=0.2,
+)
+def test_key_heads_that_three_and_four_query_heads_share_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_05, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)), share=0.4)
 def test_the_base_of_rope_is_rope_theta(subject, call):
     subject.agrees(call)
@@ -182,6 +195,12 @@ def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
 )
 def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, call, said):
     subject.agrees(with_config(call, **said))
+
+
+@requirement(spec.LLAMA_05, call=forward_calls(rope=["rope_parameters"], packing=DENSE, lengths=(5, 7, 9)), share=0.06)
+def test_a_base_of_rope_parameters_may_be_beside_a_null_and_without_a_kind(subject, call):
+    subject.agrees(with_config(call, rope_theta=None))
+    subject.agrees(with_the_base_of_rope_alone(call))
 
 
 @requirement(spec.LLAMA_06, call=forward_calls(packing=DENSE, eps=LARGE_EPS), share=0.3)
@@ -225,6 +244,11 @@ def test_close_scores_are_told_apart_in_every_dtype(subject, call):
 @requirement(spec.LLAMA_11, call=forward_calls(lengths=(4, 2, 3, 7, 9)), at=SHARES, share=0.3)
 def test_no_token_changes_the_logits_before_it(subject, call, at):
     no_token_changes_earlier_logits(subject, call, at)
+
+
+@requirement(spec.LLAMA_11, call=close_score_calls(packing=["dense"], head_dims=["free", "multiple"]), share=0.05)
+def test_a_later_token_of_the_largest_score_stays_hidden(subject, call):
+    subject.agrees(with_the_largest_score_last(call))
 
 
 @requirement(spec.LLAMA_12, call=forward_calls(batches=(2, 9, 3)), share=0.15)
@@ -344,6 +368,11 @@ def test_other_tokens_in_between_change_nothing(subject, call):
 @requirement(spec.LLAMA_18, call=forward_calls(packing=DENSE, layers=(1,)), share=0.06)
 def test_one_model_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "tokens", axis=-1)
+
+
+@requirement(spec.LLAMA_18, call=forward_calls(packing=DENSE, layers=(1,), lengths=(3, 1)), share=0.06)
+def test_one_model_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "tokens", axis=0)
 
 
 @requirement(spec.LLAMA_18, call=forward_calls(packing=DENSE), which=SHARES, share=0.2)
@@ -566,8 +595,28 @@ def test_more_than_ten_layers_have_caches_of_their_own(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LLAMA_25,
+    call=incremental_calls(
+        cut=prompt_then_singles, packing=["dense"], heads=SHARED_KEYS, lengths=(4,), layers=(1,), small=True
+    ),
+    share=0.12,
+)
+def test_tokens_of_key_heads_that_three_and_four_query_heads_share_are_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_26, call=incremental_calls(cut=several_at_once, packing=DENSE), share=0.4)
 def test_several_tokens_after_others_are_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_26,
+    call=incremental_calls(cut=as_tiles, packing=["dense"], lengths=(70, 67), layers=(1,), small=True),
+    share=0.06,
+)
+def test_chunks_as_long_as_tiles_after_others_are_the_whole(subject, call):
     subject.agrees(call)
 
 

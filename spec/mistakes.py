@@ -244,12 +244,12 @@ def reuses_its_buffer() -> Change:
     return {"respond": respond}
 
 
-def sized_by_the_first() -> Change:
-    """What the first call makes room for serves every later one: rows past as many as that had are never written."""
+def sized_by_the_first(batches: bool = False) -> Change:
+    """What the first call makes room for serves every later one: rows past as many as that had are never written; or batches."""
 
     def respond(self: Operation, a: Arguments) -> Any:
         result = honest(self, a)
-        rows = result.reshape(-1, *result.shape[-1:])
+        rows = result if batches else result.reshape(-1, *result.shape[-1:])
         written = np.zeros_like(rows)
         most = _memory(self).setdefault("rows", len(rows))
         written[:most] = rows[:most]

@@ -77,6 +77,12 @@ Model = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 VOCABULARIES = (17, 13, 23, 31, 61)
 
+USUAL = {"heads": [(1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)]}
+"""Query heads and key heads that are drawn where a test asks for no other ones."""
+
+SHARED_KEYS = [(8, 2), (6, 3), (9, 3), (16, 4), (32, 8)]
+"""Several key heads, each for three or four query heads, or three of them, as larger models have them."""
+
 TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabularies": (61, 1031)}
 """Heads as large as those of trained models, grouped as most have them or not, and more ids than kernels have threads."""
 
@@ -344,6 +350,12 @@ def as_served(pick: Pick, length: int) -> list[int]:
     """A prompt, a chunk of several tokens after it, and two single tokens."""
     chunk = pick.one_of(8, 33, 9)
     return [length - chunk - 2, chunk, 1, 1]
+
+
+def as_tiles(pick: Pick, length: int) -> list[int]:
+    """A chunk of as many tokens as a tile has, after others, and a single token."""
+    tile = pick.one_of(32, 16, 64)
+    return [length - tile - 1, tile, 1]
 
 
 def past_256(pick: Pick, length: int) -> list[int]:

@@ -6,6 +6,7 @@ from functools import partial
 
 from inferspec.conformance.inputs.decoder import (
     LLAMA,
+    USUAL,
     Models,
     close_scores,
     forward,
@@ -15,19 +16,19 @@ from inferspec.conformance.inputs.decoder import (
     spare_headed,
 )
 from inferspec.conformance.inputs.rope_scaling import SCALED, UNSCALED
-from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.conformance.tapes import LENGTH
 from inferspec.spec.llama import CONTRACT
 
 any_forward_calls = calls(partial(forward, kind=LLAMA))
 any_incremental_calls = calls(partial(incremental, kind=LLAMA))
-forward_calls = Models(partial(forward, kind=LLAMA))(rope_types=UNSCALED)
-incremental_calls = Models(partial(incremental, kind=LLAMA))(rope_types=UNSCALED)
-rewinding_calls = Models(partial(rewinding, kind=LLAMA))(rope_types=UNSCALED)
+forward_calls = Models(partial(forward, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
+incremental_calls = Models(partial(incremental, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
+rewinding_calls = Models(partial(rewinding, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
-low_gate_calls = Models(partial(low_gates, kind=LLAMA))(rope_types=UNSCALED, packing=["dense"])
-close_score_calls = calls(partial(close_scores, kind=LLAMA))
-spare_headed_calls = calls(partial(spare_headed, kind=LLAMA))(
+low_gate_calls = Models(partial(low_gates, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED, packing=["dense"])
+close_score_calls = Calls(partial(close_scores, kind=LLAMA), preferred=USUAL)
+spare_headed_calls = Calls(partial(spare_headed, kind=LLAMA), preferred=USUAL)(
     tied=[True], rope_types=UNSCALED, packing=["dense", "4-bit"]
 )
 

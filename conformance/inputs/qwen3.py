@@ -6,6 +6,7 @@ from functools import partial
 
 from inferspec.conformance.inputs.decoder import (
     QWEN3,
+    USUAL,
     Models,
     close_scores,
     forward,
@@ -15,19 +16,19 @@ from inferspec.conformance.inputs.decoder import (
     spare_headed,
 )
 from inferspec.conformance.inputs.rope_scaling import SCALED, UNSCALED
-from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.conformance.tapes import LENGTH
 from inferspec.spec.qwen3 import CONTRACT
 
 any_forward_calls = calls(partial(forward, kind=QWEN3))
 any_incremental_calls = calls(partial(incremental, kind=QWEN3))
-forward_calls = Models(partial(forward, kind=QWEN3))(rope_types=UNSCALED)
-incremental_calls = Models(partial(incremental, kind=QWEN3))(rope_types=UNSCALED)
-rewinding_calls = Models(partial(rewinding, kind=QWEN3))(rope_types=UNSCALED)
+forward_calls = Models(partial(forward, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED)
+incremental_calls = Models(partial(incremental, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED)
+rewinding_calls = Models(partial(rewinding, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
-low_gate_calls = Models(partial(low_gates, kind=QWEN3))(rope_types=UNSCALED, packing=["dense"])
-close_score_calls = calls(partial(close_scores, kind=QWEN3))
-spare_headed_calls = calls(partial(spare_headed, kind=QWEN3))(
+low_gate_calls = Models(partial(low_gates, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED, packing=["dense"])
+close_score_calls = Calls(partial(close_scores, kind=QWEN3), preferred=USUAL)
+spare_headed_calls = Calls(partial(spare_headed, kind=QWEN3), preferred=USUAL)(
     tied=[True], rope_types=UNSCALED, packing=["dense", "4-bit"]
 )
 

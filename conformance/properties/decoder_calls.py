@@ -265,6 +265,32 @@ def with_its_base_twice(call: Call) -> Call:
     return with_config(call, rope_theta=said["rope_theta"], rope_parameters={"rope_type": "default", **said})
 
 
+def with_the_base_of_rope_alone(call: Call) -> Call:
+    """The call whose rope_parameters have a base and no kind."""
+    return with_config(call, rope_parameters={"rope_theta": _said_of_rope(call)["rope_theta"]})
+
+
+def with_the_largest_score_last(call: Call) -> Call:
+    """A call of close scores in which every query has a score of 8192 with the last token, and of -8192 with all others."""
+    weights, config = dict(call.arguments["weights"]), call.arguments["config"]
+    name, dim = "model.layers.0.self_attn", config["head_dim"]
+    keys = weights[f"{name}.k_proj.weight"].copy()
+    # Feature 1 of a key is feature 1 of its token, +1 for the last id alone; of queries it is 1 for all tokens.
+    keys[1::dim] = np.roll(keys[1::dim], 1, axis=-1)
+    embedding = weights["model.embed_tokens.weight"].copy()
+    embedding[:, 1] = -1.0
+    embedding[-1, 1] = 1.0
+    weights |= {f"{name}.k_proj.weight": keys, "model.embed_tokens.weight": embedding}
+    gained = "norm" if f"{name}.q_norm.weight" in weights else "proj"
+    for part, times in ((f"{name}.q_{gained}.weight", 4), (f"{name}.k_{gained}.weight", 2)):
+        louder = weights[part].copy()
+        louder[1::dim] *= louder.dtype.type(times)
+        weights[part] = louder
+    tokens = call.arguments["tokens"] % np.array(config["vocab_size"] - 1, call.arguments["tokens"].dtype)
+    tokens[:, -1] = config["vocab_size"] - 1
+    return call.having(weights=weights, tokens=tokens)
+
+
 def _said_of_rope(call: Call) -> Mapping[str, Any]:
     """Where a config says the base of RoPE."""
     config: Mapping[str, Any] = call.arguments["config"]

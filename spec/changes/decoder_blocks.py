@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,15 @@ def no_packed_spare_head(self: Decoder, a: Arguments, shapes: Mapping[str, tuple
 
 
 # heads
+
+
+def in_turn_where(holds: Callable[[int, int], bool]) -> Callable[..., np.ndarray]:
+    """For some numbers of query and key heads, query head h reads key head h mod H."""
+
+    def read_heads(self: Decoder, queries: int, keys: int) -> np.ndarray:
+        return np.arange(queries) % keys if holds(queries, keys) else Decoder.read_heads(self, queries, keys)
+
+    return read_heads
 
 
 def features_before_heads(self: Decoder, x: np.ndarray, heads: int) -> np.ndarray:
@@ -179,6 +188,18 @@ def no_null(self: Decoder, config: Mapping[str, Any]) -> None:
     Decoder.guard_config(self, config)
     if nulls := [name for name in ("rope_scaling", "sliding_window") if config.get(name, 0) is None]:
         raise ValueError(f"{nulls[0]} is None")
+
+
+def no_null_base(self: Decoder, config: Mapping[str, Any]) -> None:
+    Decoder.guard_config(self, config)
+    if config.get("rope_theta", 0) is None:
+        raise TypeError("rope_theta is None; it takes a number")
+
+
+def kind_of_parameters_needed(self: Decoder, config: Mapping[str, Any]) -> None:
+    Decoder.guard_config(self, config)
+    if (said := config.get("rope_parameters")) and "rope_type" not in said:
+        raise KeyError("rope_type")
 
 
 def no_null_quantization(self: Decoder, config: Mapping[str, Any]) -> None:

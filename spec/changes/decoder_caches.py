@@ -166,6 +166,10 @@ def top_left(self: Incremental, length: int, keys: int) -> np.ndarray:
     return visible if length > 1 else np.ones_like(visible)
 
 
+def top_left_of_tiles(self: Incremental, length: int, keys: int) -> np.ndarray:
+    return Decoder.visible(self, length, keys) if length % 16 else top_left(self, length, keys)
+
+
 def unmasked_after_others(self: Incremental, length: int, keys: int) -> np.ndarray:
     return Decoder.visible(self, length, keys) | (length < keys)
 

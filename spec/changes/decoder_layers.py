@@ -37,6 +37,16 @@ def sees_the_next(self: Decoder, length: int, keys: int) -> np.ndarray:
     return np.arange(keys) <= np.arange(length)[:, None] + (keys - length) + 1
 
 
+def hidden_by_ten_thousand(
+    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+) -> np.ndarray:
+    """What half precision can hold stands for minus infinity."""
+    scores = self.scored(m.product(query, key.swapaxes(-1, -2)), a)
+    scores = scores - np.where(self.visible(query.shape[-2], key.shape[-2]), 0.0, 1e4)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return m.stored(m.product(weights / weights.sum(axis=-1, keepdims=True), value))
+
+
 def highest_bits_first(self: Decoder, packed: np.ndarray, bits: int) -> np.ndarray:
     shifts = np.arange(32 - bits, -1, -bits, dtype=np.uint32)
     return f64(packed[..., None] >> shifts & np.uint32(2**bits - 1)).reshape(len(packed), -1)

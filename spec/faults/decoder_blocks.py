@@ -171,6 +171,18 @@ def heads(fault: Define) -> None:
         "query head h reads key head h mod H",
         {"read_heads": lambda self, queries, keys: np.arange(queries) % keys},
     )
+    fault(
+        4,
+        "groups-of-four-in-turn",
+        "where four query heads share each of several key heads, they read them in turn",
+        {"read_heads": changes.in_turn_where(lambda queries, keys: queries == 4 * keys)},
+    )
+    fault(
+        4,
+        "three-key-heads-in-turn",
+        "where several query heads share each of three key heads, they read them in turn",
+        {"read_heads": changes.in_turn_where(lambda queries, keys: queries > keys == 3)},
+    )
     fault(4, "features-before-heads", "projections are split as D×heads", {"split": changes.features_before_heads})
     fault(4, "heads-not-moved-back", "heads are merged without moving them back", {"merged": changes.merged_in_place})
     fault(
@@ -218,6 +230,18 @@ def positions(fault: Define) -> None:
         "a rope_theta beside rope_parameters without one is not read",
         {"theta": changes.base_beside_parameters},
         "https://github.com/InternLM/lmdeploy/issues/4304",
+    )
+    fault(
+        5,
+        "null-base-beside-parameters",
+        "a rope_theta of null is read before the base in rope_parameters, and refused",
+        {"guard_config": changes.no_null_base},
+    )
+    fault(
+        5,
+        "kind-of-parameters-needed",
+        "rope_parameters that have a base and no rope_type are refused",
+        {"guard_config": changes.kind_of_parameters_needed},
     )
     fault(
         5,

@@ -66,6 +66,12 @@ def paths(fault: Define) -> None:
     )
     fault(
         25,
+        "tokens-of-groups-of-four-lack-a-feature",
+        "after a prompt a token's heads lack the last feature where four query heads share each of several key heads",
+        decoder.path_lacks_a_feature(lambda path: path.length == 1 < path.keys and path.ratio == 4),
+    )
+    fault(
+        25,
         "tokens-lack-an-id",
         "of a single token the last of more than a thousand logits is not written",
         {"forward": changes.last_id_of_a_token_lost},
@@ -112,6 +118,13 @@ def chunks(fault: Define) -> None:
         "the mask of a chunk is aligned with the first key",
         {"visible": changes.top_left},
         "PROPERTIES CM1",
+    )
+    fault(
+        26,
+        "tiles-mask-top-left",
+        "the mask of a chunk of 16 tokens or a multiple of them is aligned with the first key",
+        {"visible": changes.top_left_of_tiles},
+        "the kind of https://github.com/gittensor-ai-lab/sparkinfer/issues/3",
     )
     fault(26, "chunk-unmasked", "a chunk after others has no mask", {"visible": changes.unmasked_after_others})
 

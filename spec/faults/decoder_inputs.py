@@ -128,6 +128,12 @@ def repeated(fault: Define) -> None:
         sized_by_the_first(),
         "https://github.com/deepspeedai/DeepSpeed/issues/4684",
     )
+    fault(
+        18,
+        "batch-of-the-first",
+        "what the first call makes room for serves every later one: sequences past as many as that had have no logits",
+        sized_by_the_first(batches=True),
+    )
     fault(18, "remembers-tokens", "a result cached by shape serves other tokens", remembers("tokens"))
     fault(
         18,

@@ -65,6 +65,13 @@ def attention(fault: Define) -> None:
         {"visible": lambda self, length, keys: np.ones((length, keys), bool)},
         f"{TINY_LLM}/commit/0e439ac",
     )
+    fault(
+        11,
+        "hidden-by-ten-thousand",
+        "10,000 is taken from the scores of what a token may not see, in the place of leaving it out",
+        {"attend": changes.hidden_by_ten_thousand},
+        "https://github.com/TransformerLensOrg/TransformerLens/issues/318",
+    )
     fault(11, "sees-the-next", "every token sees the next one too", {"visible": changes.sees_the_next})
 
 
