@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.decoder import (
     TRAINED,
     as_served,
     as_tiles,
+    hundreds_after_a_few,
     past_256,
     past_1024,
     prompt_then_singles,
@@ -66,6 +67,7 @@ from inferspec.conformance.properties.scaled_rope import (
     said_in_both_places,
     unscaled,
     with_another_number,
+    with_nulls,
     with_one_beta,
     with_points,
     with_positions_of_training,
@@ -512,6 +514,11 @@ def test_the_ramp_of_yarn_is_not_rounded_where_the_config_says_so(subject, call)
     subject.agrees(with_scaling(call, truncate=False))
 
 
+@requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), share=0.05)
+def test_fields_of_yarn_that_are_null_are_as_if_they_were_not_there(subject, call):
+    subject.agrees(with_nulls(call))
+
+
 @requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.25)
 def test_a_scaling_is_that_of_rope_scaling_under_either_name_of_its_kind(subject, call):
     subject.agrees(call)
@@ -664,6 +671,24 @@ def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
 )
 def test_a_cache_past_256_tokens_is_the_whole(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_29,
+    call=incremental_calls(
+        cut=hundreds_after_a_few,
+        lengths=(600, 570),
+        layers=(1,),
+        batches=(1, 2),
+        heads=[(1, 1), (2, 1)],
+        small=True,
+        packing=["dense"],
+        length=600,
+    ),
+    share=0.02,
+)
+def test_a_chunk_of_hundreds_after_a_few_is_the_whole(subject, call):
+    subject.agrees(with_config(call, max_position_embeddings=1024))
 
 
 @requirement(

@@ -366,6 +366,12 @@ def past_256(pick: Pick, length: int) -> list[int]:
     return [first, second, 1, rest - 1, 1]
 
 
+def hundreds_after_a_few(pick: Pick, length: int) -> list[int]:
+    """A few tokens, a chunk of hundreds, and a single one."""
+    first = pick.one_of(3, 40, 1)
+    return [first, length - first - 1, 1]
+
+
 def past_1024(pick: Pick, length: int) -> list[int]:
     """A prompt that ends just before 1024 or there, a few tokens that go past it, and single ones."""
     first = pick.one_of(1023, 1024, 1022)

@@ -33,6 +33,18 @@ def growth_of_the_first_row(
     return memory[layer]
 
 
+def grown_by_one_step(
+    self: Incremental, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A buffer of whole steps of 256, of which an empty cache takes as many as the prompt needs, and a full one a single one."""
+    before = memory[layer][0].shape[3] if layer in memory else 0
+    whole = Decoder.extended(self, memory, layer, key, value)
+    if before:
+        room = (-(-before // 256) + 1) * 256
+        memory[layer] = tuple(np.where(np.arange(x.shape[3])[:, None] < room, x, 0.0) for x in whole)
+    return memory[layer]
+
+
 def last_id_of_a_token_lost(
     self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
 ) -> np.ndarray:

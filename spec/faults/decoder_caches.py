@@ -204,6 +204,12 @@ def long(fault: Define) -> None:
     )
     fault(
         29,
+        "grows-by-one-step",
+        "a cache that is full grows by 256 tokens, however many more a chunk has: what has no room is zeros",
+        {"extended": changes.grown_by_one_step},
+    )
+    fault(
+        29,
         "offset-of-the-buffer",
         "past 256 tokens the offset is the length of the buffer",
         {"positions": changes.allocated_positions},
