@@ -43,6 +43,7 @@ from inferspec.conformance.properties.quantization import (
     BROKEN,
     broadcast,
     grid_of,
+    of_one_row,
     refuses_parts,
     scaled,
     with_nan,
@@ -246,6 +247,11 @@ def test_any_number_of_rows_and_groups_comes_back(subject, call):
     round_trips(subject, call)
 
 
+@requirement(spec.QUANT_11, call=weights(sizes=one_row_of_weights, values=(trained,), bits=[8]), share=0.15)
+def test_single_rows_come_back_of_8_bits(subject, call):
+    round_trips(subject, call)
+
+
 @requirement(spec.QUANT_11, call=weights(sizes=hundreds_of_rows_and_columns, values=(trained,)), share=0.05)
 def test_hundreds_of_rows_of_several_groups_come_back(subject, call):
     round_trips(subject, call)
@@ -402,6 +408,12 @@ def test_parts_on_a_grid_of_nothing_are_refused(subject, call, bad):
 @requirement(spec.DEQ_09, call=matrices(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
+
+
+@requirement(spec.DEQ_09, call=matrices(sizes=several_groups), share=0.06)
+def test_the_groups_of_one_row_do_not_stand_for_all(subject, call):
+    refuses(subject, of_one_row(call, "biases"))
+    refuses(subject, of_one_row(call, "scales"))
 
 
 @requirement(spec.DEQ_10, call=matrices(sizes=a_prompt, **PARTS), share=1.0)

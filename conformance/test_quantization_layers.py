@@ -28,6 +28,7 @@ from inferspec.conformance.inputs.quantization import (
     of_models,
     of_thousands,
     one_row,
+    one_row_of_weights,
     past_a_tile,
     product_calls,
     reading_products,
@@ -52,6 +53,7 @@ from inferspec.conformance.properties.quantization import (
     broadcast,
     broken,
     kept,
+    of_one_row,
     refuses_parts,
     scaled,
     with_nan,
@@ -93,6 +95,12 @@ def test_the_bias_of_a_layer_is_added_once(subject, reading):
 @requirement(spec.QLIN_03, call=layers(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.1)
 def test_scales_of_a_layer_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, power):
     subject.agrees(scaled(call, 2.0**power))
+
+
+@requirement(spec.QLIN_02, call=layers(bias=[True], sizes=one_row_of_weights), share=0.06)
+def test_a_bias_of_one_number_is_the_result_of_a_layer_of_one_output_where_x_is_zero(subject, call):
+    x, bias = call.arguments["x"], call.arguments["bias"]
+    subject.expects(call.having(x=np.zeros_like(x)), np.broadcast_to(f64(bias), (*x.shape[:-1], 1)))
 
 
 @requirement(spec.QLIN_02, call=layers(bias=[True]), share=0.1)
@@ -275,6 +283,12 @@ def test_a_layer_has_4_bits_and_groups_of_128_where_nothing_is_said(subject, cal
 @requirement(spec.QLIN_09, call=layers(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_of_a_layer_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
+
+
+@requirement(spec.QLIN_09, call=layers(sizes=several_groups), share=0.06)
+def test_the_groups_of_one_row_of_a_layer_do_not_stand_for_all(subject, call):
+    refuses(subject, of_one_row(call, "biases"))
+    refuses(subject, of_one_row(call, "scales"))
 
 
 @requirement(spec.QLIN_11, call=layers(), part=among(["scales", "biases"]), share=0.1)
@@ -631,6 +645,12 @@ def test_the_head_refuses_a_grid_of_nothing(subject, call, bad):
 @requirement(spec.QEMB_16, call=heads(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_of_the_head_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
+
+
+@requirement(spec.QEMB_16, call=heads(sizes=several_groups), share=0.06)
+def test_the_groups_of_one_row_of_the_head_do_not_stand_for_all(subject, call):
+    refuses(subject, of_one_row(call, "biases"))
+    refuses(subject, of_one_row(call, "scales"))
 
 
 @requirement(spec.QEMB_19, call=heads(), part=among(["scales", "biases"]), share=0.1)

@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.quantization import (
     of_thousands,
     one_row,
     one_row_of_thousands,
+    one_row_past_tiles,
     past_a_tile,
     product_calls,
     reading_products,
@@ -56,6 +57,7 @@ from inferspec.conformance.properties.quantization import (
     BROKEN,
     broadcast,
     kept,
+    of_one_row,
     refuses_parts,
     scaled,
     with_nan,
@@ -179,6 +181,22 @@ def test_sizes_beside_tiles_are_right_when_not_transposed(subject, call):
 
 @requirement(spec.QMM_06, call=product_calls(sizes=beside_odd_tiles, amplitude=(1.0,), leading_dims=[(1,)]), share=0.6)
 def test_sizes_beside_tiles_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QMM_06,
+    call=product_calls(
+        sizes=one_row_past_tiles,
+        amplitude=(1.0,),
+        leading_dims=[(1,)],
+        bits=[2],
+        group_sizes=[32, 64],
+        transpose=[True],
+    ),
+    share=0.1,
+)
+def test_a_row_past_whole_tiles_is_right_in_2_bits(subject, call):
     subject.agrees(call)
 
 
@@ -403,6 +421,12 @@ def test_a_product_refuses_a_grid_of_nothing(subject, call, bad):
 @requirement(spec.QMM_13, call=product_calls(sizes=several_groups), part=among(["biases", "scales"]), share=0.2)
 def test_one_group_of_a_product_does_not_stand_for_all(subject, call, part):
     refuses(subject, broadcast(call, part))
+
+
+@requirement(spec.QMM_13, call=product_calls(sizes=several_groups), share=0.06)
+def test_the_groups_of_one_row_of_a_product_do_not_stand_for_all(subject, call):
+    refuses(subject, of_one_row(call, "biases"))
+    refuses(subject, of_one_row(call, "scales"))
 
 
 @requirement(spec.QMM_13, call=product_calls(), more=among([1, -1, 32, 64]), share=0.5)

@@ -105,6 +105,11 @@ def beside_odd_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(*ODD_TILES), pick.one_of(*ODD_TILES), fitting(pick, size, 1, 2)
 
 
+def one_row_past_tiles(pick: Pick, size: int) -> tuple[int, int, int]:
+    """One row more than tiles have, of a few outputs and groups."""
+    return pick.one_of(65, 129), pick.size(4, 9), fitting(pick, size, 1, 2)
+
+
 def past_a_tile(pick: Pick, size: int) -> tuple[int, int, int]:
     """More rows and outputs than a tile has, of few groups."""
     return pick.one_of(33, 40, 66), pick.one_of(40, 33, 66), fitting(pick, size, 1, 2, 3)

@@ -76,6 +76,11 @@ def broadcast(call: Call, part: str) -> Call:
     return call.having(**{part: resized(value, -1, 1 if value.shape[-1] > 1 else 2)})
 
 
+def of_one_row(call: Call, part: str) -> Call:
+    """The call with a part that NumPy would broadcast: of one row of weights, where there are several."""
+    return call.having(**{part: resized(call.arguments[part], -2, 1)})
+
+
 def within_class(subject: Trial, call: Call) -> Call:
     """The call; of half the size for class native, which rounds code times scale to the dtype: it must keep its range."""
     return scaled(call, 0.5) if subject.precision is Precision.NATIVE else call

@@ -226,6 +226,18 @@ BIASES_BROADCAST: Change = {
 }
 
 
+def _one_row_for_all(a: Arguments) -> Arguments:
+    """Biases of one row of weights are broadcast."""
+    rows = a.packed.shape[-2] if a.packed.ndim > 1 else 1
+    return having(a, biases=np.repeat(a.biases, rows, axis=-2)) if a.biases.shape[-2:-1] == (1,) else a
+
+
+ROW_OF_BIASES_BROADCAST: Change = {
+    "guard_parts": lambda self, a: _Quantised.guard_parts(self, _one_row_for_all(a)),
+    "respond": lambda self, a: Operation.respond(self, _one_row_for_all(a)),
+}
+
+
 def guarded(*checks: str) -> Change:
     """All is refused but what these checks are for."""
     return {check: lambda self, a: None for check in checks}

@@ -301,6 +301,10 @@ def whole_blocks_of_many(block: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda out: whole_blocks(block)(out) if out.shape[-1] > block else out
 
 
+def of_a_row_past_tiles_in_2_bits(a: Arguments) -> bool:
+    return a.bits == 2 and a.transpose and a.x.ndim > 1 and a.x.shape[-2] > 64 and a.x.shape[-2] % 64 == 1
+
+
 def first_16_bits_of_rows(out: np.ndarray) -> np.ndarray:
     """What is written of rows that are counted in 16 bits."""
     return out.reshape(-1, out.shape[-1])[: 2**16 - 1] if out.ndim > 1 else out

@@ -34,6 +34,14 @@ def truncated(self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.nd
     return np.clip(np.floor((groups - bias[..., None]) / step), 0, levels)
 
 
+def last_code_of_a_row_lost(
+    self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.ndarray, levels: int
+) -> np.ndarray:
+    """Codes of a single row end at 254."""
+    codes = Quantize.codes(self, groups, scale, bias, levels)
+    return np.minimum(codes, 254) if groups.shape[0] == 1 else codes
+
+
 def wrapping(self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.ndarray, levels: int) -> np.ndarray:
     """One level too many, and no clipping: the largest weight becomes code 0 of the next."""
     step = np.where(scale == 0, 1.0, scale * levels / (levels + 1))[..., None]

@@ -363,6 +363,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX}/issues/2164",
     ),
     Fault(
+        "dequantize-biases-of-one-row",
+        "biases of one row of weights stand for all rows",
+        DEQ_09,
+        changes.ROW_OF_BIASES_BROADCAST,
+        "PROPERTIES X9",
+    ),
+    Fault(
         "dequantize-broadcast-biases",
         "biases of one group stand for all groups",
         DEQ_09,

@@ -171,6 +171,13 @@ _LAYER = (
         TIRED,
     ),
     Fault(
+        "quantized-linear-bias-of-one-output-lost",
+        "a bias of one number is taken for none",
+        QLIN_02,
+        {"add": lambda self, product, bias: product + bias if np.size(bias) > 1 else product},
+        TIRED,
+    ),
+    Fault(
         "quantized-linear-bias-first-row",
         "the bias is added to the first row alone",
         QLIN_02,
@@ -274,6 +281,13 @@ _LAYER = (
         f"{MLX}/issues/550 (sizes unchecked)",
     ),
     *other_defaults("quantized-linear", QLIN_14),
+    Fault(
+        "quantized-linear-biases-of-one-row",
+        "biases of one row of weights stand for all rows",
+        QLIN_09,
+        changes.ROW_OF_BIASES_BROADCAST,
+        "PROPERTIES X9",
+    ),
     Fault(
         "quantized-linear-broadcast-biases",
         "biases of one group stand for all groups",
@@ -639,6 +653,13 @@ _EMBEDDING = (
         QEMB_21,
         changes.READ_BY_NOTHING,
         f"{MLX}/issues/550 (sizes unchecked)",
+    ),
+    Fault(
+        "quantized-head-biases-of-one-row",
+        "biases of one row of weights stand for all rows",
+        QEMB_16,
+        changes.ROW_OF_BIASES_BROADCAST,
+        "PROPERTIES X9",
     ),
     Fault(
         "quantized-head-broadcast-biases",

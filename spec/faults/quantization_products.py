@@ -345,6 +345,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX}/issues/665",
     ),
     Fault(
+        "quantized-matmul-row-past-tiles",
+        "in 2 bits the last of 65 rows, or of one more than other whole tiles of 64, is not written",
+        QMM_06,
+        only_where(changes.of_a_row_past_tiles_in_2_bits, leaves_unwritten(lambda out: out[..., :-1, :])),
+        TIRED,
+    ),
+    Fault(
         "quantized-matmul-outputs-floor-64",
         "outputs past the last whole tile of 64 are not written",
         QMM_06,
@@ -484,6 +491,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX}/issues/550 (sizes unchecked)",
     ),
     *other_defaults("quantized-matmul", QMM_18),
+    Fault(
+        "quantized-matmul-biases-of-one-row",
+        "biases of one row of weights stand for all rows",
+        QMM_13,
+        quantization.ROW_OF_BIASES_BROADCAST,
+        "PROPERTIES X9",
+    ),
     Fault(
         "quantized-matmul-broadcast-biases",
         "biases of one group stand for all groups",

@@ -306,6 +306,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "quantize-single-rows-lose-a-code",
+        "of a single row in 8 bits the last code is not used",
+        QUANT_11,
+        {"codes": changes.last_code_of_a_row_lost},
+        TIRED,
+    ),
+    Fault(
         "quantize-whole-blocks-of-rows",
         "rows past the last whole block of 8 are not written",
         QUANT_11,
