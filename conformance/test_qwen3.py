@@ -155,7 +155,7 @@ def test_heads_as_large_as_those_of_trained_models_are_right(subject, call):
 @requirement(
     spec.QWEN3_04,
     call=forward_calls(packing=["dense"], heads=SHARED_KEYS, lengths=(5, 3), batches=(1, 2), layers=(1,), small=True),
-    share=0.2,
+    share=0.3,
 )
 def test_key_heads_that_three_and_four_query_heads_share_are_right(subject, call):
     subject.agrees(call)

@@ -88,7 +88,7 @@ CONTRACT = Contract(
         "token_dtypes": ("int32", "int64", "uint32"),
         "heads": (
             *((1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)),
-            *((8, 2), (6, 3), (9, 3), (16, 4), (32, 8)),
+            *((8, 2), (9, 3), (16, 4), (32, 8)),
         ),
         "head_dims": ("free", "multiple"),
         "rope": ("rope_theta", "rope_parameters"),

@@ -80,7 +80,7 @@ VOCABULARIES = (17, 13, 23, 31, 61)
 USUAL = {"heads": [(1, 1), (2, 2), (3, 3), (2, 1), (4, 2), (6, 2), (3, 1), (8, 1), (10, 2), (16, 8)]}
 """Query heads and key heads that are drawn where a test asks for no other ones."""
 
-SHARED_KEYS = [(8, 2), (6, 3), (9, 3), (16, 4), (32, 8)]
+SHARED_KEYS = [(8, 2), (9, 3), (16, 4), (32, 8)]
 """Several key heads, each for three or four query heads, or three of them, as larger models have them."""
 
 TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabularies": (61, 1031)}
