@@ -178,6 +178,8 @@ class Operation:
     """parameter -> what such a subject is given where the contract would leave it out; by default what the contract has there."""
     parts: ClassVar[tuple[str, ...]] = ()
     """Names of the arrays that a call returns together, in order; none where it returns one array."""
+    is_id: ClassVar[bool] = False
+    """Whether a Python integer may come back in the place of an array without axes."""
     methods: ClassVar[tuple[str, ...]] = ()
     """What an object must have to offer the operation, where a driver uses it in more ways than one call."""
     takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -239,6 +239,7 @@ class Sampler(Filtering):
     required_narrows: ClassVar = {"uniform": ("generators", ("given",))}
     unless_declared: ClassVar = {"generators": ("given",), "draws_by": DRAWS_BY[:1]}
     goes_on: ClassVar = True
+    is_id: ClassVar = True
 
     def guard(self, a: Arguments) -> None:
         super().guard(a)

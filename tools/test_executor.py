@@ -28,6 +28,7 @@ from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.subject import SubjectDied
 from inferspec.spec.linear import Silu
 from inferspec.spec.metrics import RequestMetrics
+from inferspec.spec.sampling import Sampler
 
 
 def call(function, x=None, kind="numpy", view="", watch=False, results=()) -> Observation:
@@ -310,6 +311,13 @@ def test_an_error_without_a_text_is_seen_all_the_same():
     seen = call(refuse)
     assert seen.raised == "Mute"
     assert seen.message.startswith("(no message: its text raises RuntimeError) (at ")
+
+
+def test_the_id_of_one_row_may_be_a_python_integer():
+    names = {"logits": "logits", "uniform": "uniform"}
+    target = Target(Sampler, lambda logits, uniform=None: 3, arrays("numpy"), plain=True, call_names=names)
+    seen = Executor({"Sampler": target}).call("Sampler", {"logits": np.zeros(5, np.float32)}, {}, None, (), False)
+    assert (seen.value.shape, seen.value.dtype.kind) == ((), "i")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ def named(answer: Any, target: Any, to: Arrays) -> dict[str, Any]:
     if isinstance(answer, tuple | list) and len(answer) == len(parts) > 0:
         return dict(zip(parts, answer, strict=True))
     plain = target.driver and isinstance(answer, bool | int | float | list | np.ndarray)
+    plain = plain or (target.operation.is_id and type(answer) is int)
     return {"": answer} if not parts and (to.owns(answer) or plain) else {}
 
 
