@@ -93,6 +93,16 @@ def test_a_rewind_drops_dozens_of_appends_in_a_preallocated_cache(subject, call)
     subject.agrees(call)
 
 
+@requirement(spec.KV_12, call=mixtures(in_use=True, **JUST_REWOUND), share=0.1)
+def test_a_cache_that_is_saved_right_after_a_rewind_goes_on(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_12, call=mixtures(static=True, in_use=True, **JUST_REWOUND), share=0.1)
+def test_a_preallocated_cache_that_is_saved_right_after_a_rewind_goes_on(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_12, call=rewound_below_a_state(**BOTH), share=0.1)
 def test_a_rewind_goes_below_what_was_restored(subject, call):
     subject.agrees(call)

@@ -1,6 +1,15 @@
 """Does a key/value cache refuse what does not fit, and has a preallocated one room for all that does?"""
 
-from inferspec.conformance.inputs.kv_cache_refusals import bad_dtypes, bad_pairs, bad_shapes
+from inferspec.conformance.inputs.kv_cache_refusals import (
+    CHUNK_FIRST,
+    CHUNK_LAST,
+    REWIND_LAST,
+    ROOM_LAST,
+    bad_dtypes,
+    bad_pairs,
+    bad_shapes,
+    refused_in_turns,
+)
 from inferspec.conformance.inputs.kv_cache_rewinds import rewinds
 from inferspec.conformance.inputs.kv_cache_room import filled, overfull, too_long_states
 from inferspec.conformance.inputs.kv_cache_script import beside_buffers
@@ -136,6 +145,26 @@ def test_a_dtype_that_is_tried_again_and_again_changes_nothing_in_a_preallocated
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.KV_19, story=refused_in_turns(kinds=CHUNK_LAST, rewinding=[True]), share=0.05)
+def test_a_chunk_that_is_refused_behind_other_refusals_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=refused_in_turns(kinds=CHUNK_LAST, static=True, rewinding=[True]), share=0.05)
+def test_a_chunk_that_is_refused_behind_other_refusals_changes_nothing_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.KV_19, story=refused_in_turns(kinds=CHUNK_FIRST, rewinding=[True]), share=0.05)
+def test_a_chunk_and_a_rewind_that_are_refused_after_each_other_change_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_15, story=refused_in_turns(kinds=REWIND_LAST, static=True, rewinding=[True]), share=0.05)
+def test_a_rewind_that_is_refused_behind_a_chunk_without_room_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 # capacity
 
 
@@ -173,6 +202,11 @@ def test_a_chunk_that_does_not_fit_changes_nothing(subject, story):
 
 @requirement(spec.SKV_27, story=overfull(again=True), share=0.25)
 def test_a_chunk_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_27, story=refused_in_turns(kinds=ROOM_LAST, static=True, rewinding=[True]), share=0.05)
+def test_a_chunk_that_does_not_fit_behind_a_rewind_that_is_refused_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 

@@ -5,12 +5,15 @@ from inferspec.conformance.inputs.kv_cache_room import beside_other_sizes
 from inferspec.conformance.inputs.kv_cache_script import beside_buffers
 from inferspec.conformance.inputs.kv_cache_states import (
     filled_once_emptied,
+    handed_on,
     of_another_dtype_once_empty,
     of_another_kind,
     restored,
     rolled_back,
     saved_after_dozens,
     saved_again,
+    saved_between_rewinds,
+    saved_once_restored,
     saved_when_full,
     shared,
     states_of_their_time,
@@ -33,6 +36,16 @@ def test_a_long_restored_cache_goes_on_as_the_first(subject, call):
 
 @requirement(spec.SKV_20, call=restored(static=True), share=0.5)
 def test_a_restored_preallocated_cache_goes_on_as_the_first(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_20, call=handed_on(), share=0.05)
+def test_a_state_that_is_handed_on_from_cache_to_cache_is_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_20, call=handed_on(static=True), share=0.05)
+def test_a_state_that_is_handed_on_from_preallocated_cache_to_cache_is_whole(subject, call):
     subject.agrees(call)
 
 
@@ -91,6 +104,16 @@ def test_a_state_of_a_restored_preallocated_cache_is_that_of_its_time(subject, c
     subject.agrees(call)
 
 
+@requirement(spec.KV_21, call=saved_between_rewinds(rewinding=[True]), share=0.05)
+def test_a_state_of_as_many_other_tokens_is_that_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_21, call=saved_between_rewinds(static=True, rewinding=[True]), share=0.05)
+def test_a_state_of_as_many_other_tokens_of_a_preallocated_cache_is_that_of_its_time(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.KV_22, call=rolled_back(), share=0.7)
 def test_a_cache_in_use_becomes_what_it_restores(subject, call):
     subject.agrees(call)
@@ -98,6 +121,16 @@ def test_a_cache_in_use_becomes_what_it_restores(subject, call):
 
 @requirement(spec.SKV_22, call=rolled_back(static=True), share=0.5)
 def test_a_preallocated_cache_in_use_becomes_what_it_restores(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_22, call=saved_once_restored(), share=0.05)
+def test_a_cache_that_restored_another_s_state_is_saved_as_that(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_22, call=saved_once_restored(static=True), share=0.05)
+def test_a_preallocated_cache_that_restored_another_s_state_is_saved_as_that(subject, call):
     subject.agrees(call)
 
 

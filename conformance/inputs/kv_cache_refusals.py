@@ -106,3 +106,35 @@ def bad_dtypes(pick: Pick, static: bool = False, again: bool = False) -> tuple[C
     script.do("update_and_fetch", **given)
     bad = script.tried(again)
     return going_on(script).call(static, room=(8, 300)), bad
+
+
+CHUNK_LAST, CHUNK_FIRST = ("wider", "rewind", "heads"), ("heads", "wider", "rewind")
+REWIND_LAST, ROOM_LAST = ("room", "rewind"), ("rewind", "room")
+"""What is refused in turn. Whether a chunk of another shape that is refused changes nothing is no MUST, as the others are."""
+
+
+@calls
+def refused_in_turns(pick: Pick, kinds: tuple[str, ...], static: bool = False) -> tuple[Call, tuple[int, ...]]:
+    """(story, numbers of the steps that must be refused): a rewind that goes too far, chunks of other shapes, one that has no room, of
+    `kinds`, the last of them at the end and the others in any order; then the cache is saved, or not, and goes on."""
+    script = Script(pick)
+    script.append(pick.one_of(3, 2, 5))
+    script.append(pick.one_of(1, 4))
+    pick("rewinding")
+    room, bad = script.length + pick.one_of(4, 3), []
+    for kind in (*pick.random.permutation(kinds[:-1]).tolist(), kinds[-1]):
+        given = script.arrays(room - script.length + 1 if kind == "room" else 1)
+        match kind:
+            case "rewind":
+                bad.append(script.do("rewind", n=script.length + 1))
+                continue
+            case "heads":
+                given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in given.items()}
+            case "wider":
+                given = {name: np.concatenate([x, x[..., :1]], axis=3) for name, x in given.items()}
+        bad.append(script.do("update_and_fetch", **given))
+    if pick("restoring"):
+        script.save()
+    going_on(script, then=1)
+    script.longest = room
+    return script.call(static, room=(0,)), tuple(bad)

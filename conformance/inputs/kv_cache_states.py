@@ -251,3 +251,62 @@ def of_another_dtype_once_empty(pick: Pick, static: bool = False) -> tuple[Call,
     script.append(pick.size(1, 2))
     script.do("offset")
     return script.call(static), number
+
+
+@needing("restoring")
+def saved_between_rewinds(pick: Pick, static: bool = False) -> Call:
+    """A cache is saved, rewound into what was saved or to nothing, saved, and given as many other tokens, twice; a fresh one
+    restores all the states."""
+    pick("restoring"), pick("rewinding")
+    script = Script(pick)
+    script.append(pick.one_of(270, 259, 300))
+    states = []
+    for _ in range(2):
+        n = min(pick.one_of(script.length - 1, 60, script.length), script.length)
+        states.append((script.save(), script.length))
+        script.rewind(n)
+        states.append((script.save(), script.length))
+        script.append(n)
+    states.append((script.save(), script.length))
+    script.another()
+    for state in states:
+        script.restore_earlier(*state)
+        script.do("offset")
+        script.append(1)
+    return script.call(static, room=(1, 7))
+
+
+@needing("restoring")
+def saved_once_restored(pick: Pick, static: bool = False) -> Call:
+    """A cache that was saved restores the state of another that has as many tokens, and is saved again, for a third one."""
+    pick("restoring")
+    script = Script(pick)
+    length = pick.one_of(3, 1, 20)
+    script.append(length)
+    script.save()
+    script.another()
+    script.append(length)
+    script.save()
+    script.switch()
+    script.restore()
+    script.save()
+    script.another()
+    script.restore()
+    script.do("offset")
+    script.append(1)
+    return script.call(static)
+
+
+@needing("restoring")
+def handed_on(pick: Pick, static: bool = False) -> Call:
+    """Each cache restores the state of the one before it, and appends something: three of them, or four."""
+    pick("restoring")
+    script = Script(pick)
+    for _ in range(pick.one_of(3, 4)):
+        script.append(max(small(pick), 1))
+        script.save()
+        script.another()
+        script.restore()
+    script.do("offset")
+    script.append(1)
+    return script.call(static)

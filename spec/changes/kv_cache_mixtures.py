@@ -155,6 +155,21 @@ def _one_too_many(self: KVCache, cache: Cache) -> Any:
     return tuple(np.concatenate([x, x[:, :, -1:]], axis=2) for x in (cache.keys, cache.values))
 
 
+def _reads_behind_a_rewind(self: KVCache, cache: Cache) -> Any:
+    cache.moved = getattr(cache, "just_rewound", False) and self.length(cache) > STEP
+    return KVCache.state_of(self, cache)
+
+
+def _one_further(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if vars(cache).get("moved", False):
+        hold(cache, [np.concatenate([x, x[:, :, -1:] * 0], axis=2) for x in (cache.keys, cache.values)])
+    cache.moved = False
+    _not_just_rewound(self, cache, key, value)
+
+
+MOVED_BY_A_STATE: Change = {"store": _one_further, "drop": _just_rewound, "state_of": _reads_behind_a_rewind}
+
+
 STATE_OF_ONE_TOO_MANY: Change = {"store": _not_just_rewound, "drop": _just_rewound, "state_of": _one_too_many}
 """The state of a cache of more than a buffer that was just rewound has a token more."""
 

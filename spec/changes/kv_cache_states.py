@@ -296,3 +296,44 @@ def one_state_for_all(self: KVCache, cache: Cache) -> Any:
         state = cache.state = [None, None]
     state[:] = cache.keys, cache.values
     return state
+
+
+def in_blocks(size: int) -> Change:
+    """A state is put together of blocks, which are kept once they are full, whatever is rewound."""
+
+    def state_of(self: KVCache, cache: Cache) -> Any:
+        if cache.keys is None:
+            return KVCache.state_of(self, cache)
+        blocks, full = vars(cache).setdefault("blocks", []), self.length(cache) // size
+        for at in range(len(blocks), full):
+            blocks.append([x[:, :, at * size : (at + 1) * size] for x in (cache.keys, cache.values)])
+        rest = [x[:, :, full * size :] for x in (cache.keys, cache.values)]
+        return tuple(joined(*parts) for parts in zip(*blocks[:full], rest, strict=True))
+
+    return {"state_of": state_of}
+
+
+def counts_rewinds(self: KVCache, cache: Cache, n: int) -> None:
+    KVCache.drop(self, cache, n)
+    cache.rewinds = vars(cache).get("rewinds", 0) + 1
+
+
+def state_until_rewound(self: KVCache, cache: Cache) -> Any:
+    """As many tokens as before are the same ones, unless the cache was rewound since."""
+    now = self.length(cache), vars(cache).get("rewinds", 0)
+    if vars(cache).get("taken", (None,))[0] != now:
+        cache.taken = now, KVCache.state_of(self, cache)
+    return cache.taken[1]
+
+
+def with_its_depth(self: KVCache, cache: Cache) -> Any:
+    return *KVCache.state_of(self, cache), vars(cache).get("depth", 0)
+
+
+def two_deep(self: KVCache, cache: Cache, state: Any) -> None:
+    """A state is a chain of what was appended since the one before it, and no more than two are followed."""
+    *pair, depth = state
+    KVCache.become(self, cache, pair)
+    cache.depth = depth + 1
+    if depth == 2 and self.length(cache) > 1:
+        self.drop(cache, 1)

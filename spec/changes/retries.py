@@ -1,4 +1,4 @@
-"""Refusals that come in a row: the first leaves all as it was, and the second does not."""
+"""Refusals that come in a row, of one kind or of two: the first leaves all as it was, and the second does not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.batching import BatchingKVCache
 from inferspec.spec.batching import Story as BatchStory
 from inferspec.spec.block_manager import BlockManager, Manager, Table
 from inferspec.spec.changes.batching import rows_of
@@ -99,3 +100,52 @@ def makes_up_for_marks(self: BlockManager, m: Manager, table: Table, n: int) -> 
     wanted = max(n, getattr(table, "wanted", 0))
     table.wanted = min(wanted, len(table.tokens))
     BlockManager.mark_computed(self, m, table, n if n < 0 or n > len(table.tokens) else table.wanted)
+
+
+def marked(check: Check) -> Check:
+    """What refuses as `check` does, and leaves a mark at what is asked."""
+
+    def checked(self: Any, asked: Any, *given: Any) -> Any:
+        try:
+            return check(self, asked, *given)
+        except ValueError:
+            asked.marked = True
+            raise
+
+    return checked
+
+
+def harmful_once_marked(check: Check, harm: Check) -> Check:
+    """What refuses as `check` does, with some harm where something else was refused before it."""
+
+    def checked(self: Any, asked: Any, *given: Any) -> Any:
+        try:
+            return check(self, asked, *given)
+        except ValueError:
+            if getattr(asked, "marked", False):
+                harm(self, asked, *given)
+            raise
+
+    return checked
+
+
+def lost_once_marked(self: Any, cache: Cache) -> Any:
+    """A state that is taken once something was refused costs the last token, unless there is no other."""
+    state = cache.keys, cache.values
+    if getattr(cache, "marked", False) and self.length(cache) > 1:
+        self.drop(cache, 1)
+    return state
+
+
+def asks_for_a_page(self: Any, story: PagedStory, cache: PagedCache, length: int) -> None:
+    """A cache for which there was no room takes nothing until a page is free."""
+    needed = self.needed(story, cache.length + length) - len(cache.pages)
+    if needed > len(story.pool.free) or (length and not story.pool.free and hasattr(cache, "waits")):
+        cache.waits = True
+        raise ValueError("no page is free")
+
+
+def joins_late(self: BatchingKVCache, story: BatchStory, slot: int, key: Any, value: Any, stale: int) -> None:
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    if getattr(story, "marked", False):
+        story.batch.rows[slot] = tuple(x[:, :-1] for x in story.batch.rows[slot])

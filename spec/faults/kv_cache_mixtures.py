@@ -64,6 +64,12 @@ FAULTS: tuple[Fault, ...] = (
         changes.STATE_OF_ONE_TOO_MANY,
     ),
     *both(
+        "moved-by-a-state",
+        "a state of more than 256 tokens that is taken right after a rewind moves what is appended next on by a place",
+        12,
+        changes.MOVED_BY_A_STATE,
+    ),
+    *both(
         "sixteen-appends-back", "a rewind drops the tokens of sixteen appends at most", 12, changes.SIXTEEN_APPENDS_BACK
     ),
     *both(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from inferspec.spec import kv_cache as spec
 from inferspec.spec.changes import kv_cache as changes
 from inferspec.spec.changes import kv_cache_refusals as refusals
 from inferspec.spec.changes import kv_cache_states as states
 from inferspec.spec.changes import retries
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.kv_cache_kinds import both
-from inferspec.spec.kv_cache import KVCache
+from inferspec.spec.kv_cache import KVCache, StaticKVCache
 
 FAULTS: tuple[Fault, ...] = (
     *both("any-pair", "key and value are not compared", 16, {"check_pair": refusals.unchecked_pair}, "PROPERTIES X9"),
@@ -114,5 +115,52 @@ FAULTS: tuple[Fault, ...] = (
         19,
         {"check_dtype": retries.harmful(KVCache.check_dtype, retries.loses_the_last)},
         "PROPERTIES X9",
+    ),
+    *both(
+        "short-once-refused-in-turns",
+        "a chunk that is refused once a rewind was costs the last token",
+        19,
+        {
+            "check_rewind": retries.marked(KVCache.check_rewind),
+            "check_fit": retries.harmful_once_marked(KVCache.check_fit, retries.loses_the_last),
+        },
+        "PROPERTIES X9",
+    ),
+    *both(
+        "saved-short-once-refused",
+        "a state that is taken once a chunk was refused costs the cache its last token",
+        19,
+        {"check_fit": retries.marked(KVCache.check_fit), "state_of": retries.lost_once_marked},
+        "PROPERTIES X9, KV4",
+    ),
+    Fault(
+        "kv-cache-rewound-once-refused-in-turns",
+        "a rewind that is refused once a chunk was costs the last token",
+        spec.KV_19,
+        {
+            "check_fit": retries.marked(KVCache.check_fit),
+            "check_rewind": retries.harmful_once_marked(KVCache.check_rewind, retries.loses_the_last),
+        },
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "static-kv-cache-rewound-once-full",
+        "a rewind that is refused once there was no room costs the last token",
+        spec.SKV_15,
+        {
+            "check_room": retries.marked(StaticKVCache.check_room),
+            "check_rewind": retries.harmful_once_marked(StaticKVCache.check_rewind, retries.loses_the_last),
+        },
+        "PROPERTIES X9, PG5",
+    ),
+    Fault(
+        "static-kv-cache-full-once-rewound-in-vain",
+        "a chunk that has no room costs the last token, once a rewind was refused",
+        spec.SKV_27,
+        {
+            "check_rewind": retries.marked(StaticKVCache.check_rewind),
+            "check_room": retries.harmful_once_marked(StaticKVCache.check_room, retries.loses_the_last),
+        },
+        "PROPERTIES X9, PG5",
     ),
 )

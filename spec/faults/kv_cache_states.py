@@ -41,6 +41,30 @@ FAULTS: tuple[Fault, ...] = (
         "mlx-lm 0.32.2, KVCache.state",
     ),
     *both(
+        "state-of-two-deep",
+        "of a state that was handed on from cache to cache the last token is lost the third time",
+        20,
+        {"state_of": states.with_its_depth, "become": states.two_deep},
+    ),
+    *(
+        fault
+        for size in (16, 256)
+        for fault in both(
+            f"state-in-blocks-of-{size}",
+            f"a state is put together of blocks of {size} tokens, which are kept once they are full, whatever is rewound",
+            21,
+            states.in_blocks(size),
+            "PROPERTIES KV4",
+        )
+    ),
+    *both(
+        "state-kept-through-a-restore",
+        "a state is handed out again while there are as many tokens and no rewind came since, though a restore did",
+        22,
+        {"drop": states.counts_rewinds, "state_of": states.state_until_rewound},
+        "PROPERTIES KV4",
+    ),
+    *both(
         "live-state",
         "a state follows the cache that it was taken from",
         21,
