@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.paged_kv import (
     filled,
     grown_again,
     guessing,
+    in_pages_given_back,
     kept_results,
     large_tables,
     long_requests,
@@ -55,6 +56,8 @@ from inferspec.conformance.inputs.paged_kv_refusals import (
     freed_twice,
     no_pools,
     overfull,
+    refused_in_turns,
+    refused_when_full,
 )
 from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
 from inferspec.conformance.properties.caches import agrees_in, keeps_dtype
@@ -215,6 +218,11 @@ def test_tokens_lie_where_page_ids_say(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.PKV_03, call=in_pages_given_back(), share=0.1)
+def test_tokens_lie_in_pages_that_were_given_back_in_any_order(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PKV_04, call=counted(), share=0.7)
 def test_offset_counts_the_tokens(subject, call):
     subject.agrees(call)
@@ -371,6 +379,16 @@ def test_a_chunk_that_is_tried_again_and_again_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 
+@requirement(spec.PKV_21, story=refused_in_turns(last="room"), share=0.06)
+def test_a_chunk_without_room_behind_another_refusal_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_21, story=refused_when_full(page_sizes=[4, 2, 8]), share=0.06)
+def test_a_chunk_without_room_leaves_the_last_page_to_others(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 @requirement(spec.PKV_22, call=filled(), share=0.5)
 def test_a_pool_can_be_filled_to_its_last_slot(subject, call):
     subject.agrees(call)
@@ -388,6 +406,11 @@ def test_another_dtype_than_the_pools_is_refused(subject, story):
 
 @requirement(spec.PKV_25, story=bad_arrays(), share=0.7)
 def test_arrays_that_are_refused_change_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_25, story=refused_in_turns(last="heads"), share=0.06)
+def test_arrays_that_are_refused_behind_another_refusal_change_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 

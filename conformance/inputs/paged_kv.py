@@ -213,6 +213,22 @@ def side_by_side(pick: Pick, look: tuple[str, ...] = ("gather",)) -> Call:
 
 
 @calls
+def in_pages_given_back(pick: Pick) -> Call:
+    """The caller takes most pages and gives them back, the first one first, the last one first, or in any order; a cache takes as many
+    at once."""
+    script = Script(pick, pages=(7, 5, 9))
+    order = pick.one_of("first", "last", "any")
+    for _ in range(script.pages - 1):
+        script.take()
+    while script.mine:
+        script.give({"first": 0, "last": -1}.get(order, int(pick.random.integers(len(script.mine)))))
+    script.append(0, (script.pages - 2) * script.page_size + 1)
+    script.append(1, 1)
+    script.look("gather", "read")
+    return script.call()
+
+
+@calls
 def beside_the_caller(pick: Pick) -> Call:
     """The caller has pages of its own while caches come and go."""
     script = Script(pick)

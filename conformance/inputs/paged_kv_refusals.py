@@ -142,6 +142,45 @@ def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     return script.call(), bad
 
 
+@bounded
+def refused_in_turns(pick: Pick, last: str) -> tuple[Call, tuple[int, ...]]:
+    """(story, numbers of the steps that must be refused): a rewind that goes too far, a chunk of more heads and one that has no room, one
+    after the other in any order, the one that `last` says at the end; then as much as there is room for."""
+    script = Script(pick, pages=(5, 4, 9))
+    script.append(0, pick.one_of(script.page_size + 1, 1))
+    script.append(1, 1)
+    kinds = {"heads", "room", *(["rewind"] if pick("rewinding") else [])} - {last}
+    bad = []
+    for kind in (*pick.random.permutation(sorted(kinds)).tolist(), last):
+        if kind == "rewind":
+            bad.append(script.do("rewind", cache=0, n=script.lengths[0] + 1))
+            continue
+        given = script.arrays(script.room(0) + 1 if kind == "room" else 1)
+        if kind == "heads":
+            given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in given.items()}
+        bad.append(script.do("append", cache=0, **given))
+    script.whole()
+    script.append(0, script.room(0))
+    script.whole()
+    return script.call(), tuple(bad)
+
+
+@bounded
+def refused_when_full(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): no page is free, and the last one of a cache is part full, when a chunk is refused;
+    the cache is rewound within that page, or not, and given what it has room for."""
+    script = Script(pick, pages=(5, 4, 3))
+    rewinding, left = pick("rewinding"), pick.size(1, max(script.page_size - 2, 1))
+    script.append(1, 1)
+    script.append(0, script.room(0) - left)
+    bad = script.do("append", cache=0, **script.arrays(script.room(0) + pick.one_of(1, script.page_size)))
+    if rewinding:
+        script.rewind(0, pick.one_of(1, 0))
+    script.append(0, script.room(0))
+    script.whole()
+    return script.call(), bad
+
+
 @calls
 def bad_arrays(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): a key and a value that the pool cannot take."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.numerics import Precision, f64, numpy_dtype, round_to
-from inferspec.spec.paged_kv import Cache, PagedKVCache, Story, fetched
+from inferspec.spec.paged_kv import Cache, PagedKVCache, Pool, Story, fetched
 
 Place = tuple[np.ndarray, np.ndarray]
 
@@ -32,6 +32,24 @@ SIZE_OF_THE_NEWEST: Change = {
 
 
 # where tokens lie
+
+
+def ids_in_order(self: PagedKVCache, a: Arguments) -> Pool:
+    """Pages are handed out from the first on, as most pools do."""
+    pool = PagedKVCache.fresh_pool(self, a)
+    pool.free = list(range(a.num_pages))[::-1]
+    return pool
+
+
+def runs_from_the_least(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """Pages whose ids lie beside each other are written as one run from the least on, in whatever order they are."""
+    first, last = (int(at) // story.a.page_size for at in (positions.min(initial=0), positions.max(initial=0)))
+    pages, run = cache.pages, sorted(cache.pages[first : last + 1])
+    if run and run == list(range(run[0], run[-1] + 1)):
+        pages = [*pages[:first], *run, *pages[last + 1 :]]
+    PagedKVCache.write(self, story, Cache(pages=pages, length=cache.length), positions, key, value)
 
 
 def sorted_pages(self: PagedKVCache, story: Story, cache: Cache) -> Any:

@@ -278,6 +278,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{INVARIANTS} 2",
     ),
     Fault(
+        "paged-runs-from-the-least",
+        "pages whose ids lie beside each other are written as one run from the least on, in whatever order they are",
+        spec.PKV_03,
+        {"fresh_pool": changes.ids_in_order, "write": changes.runs_from_the_least},
+        TIRED,
+    ),
+    Fault(
         "paged-ids-newest-first",
         "page_ids begin with the newest page",
         spec.PKV_03,

@@ -159,4 +159,31 @@ FAULTS: tuple[Fault, ...] = (
         {"check_rewind": retries.harmful(PagedKVCache.check_rewind, retries.counts_as_empty)},
         "PROPERTIES X9",
     ),
+    Fault(
+        "paged-page-lost-once-refused-in-turns",
+        "a chunk for which there is no room costs a page, once one of other arrays was refused",
+        spec.PKV_21,
+        {
+            "check_shapes": retries.marked(PagedKVCache.check_shapes),
+            "check_room": retries.harmful_once_marked(PagedKVCache.check_room, retries.loses_a_page),
+        },
+        "PROPERTIES PG4, PG5",
+    ),
+    Fault(
+        "paged-waits-for-a-page",
+        "a cache for which there was no room takes nothing until a page is free, though its last one has room",
+        spec.PKV_21,
+        {"check_room": retries.asks_for_a_page},
+        "PROPERTIES PG5, SC6",
+    ),
+    Fault(
+        "paged-other-arrays-once-short-lose-a-page",
+        "a chunk of other arrays costs a page, once there was no room for one",
+        spec.PKV_25,
+        {
+            "check_room": retries.marked(PagedKVCache.check_room),
+            "check_shapes": retries.harmful_once_marked(PagedKVCache.check_shapes, retries.loses_a_page),
+        },
+        "PROPERTIES PG4, PG5",
+    ),
 )
