@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.batching import (
     begun_with_other_queries,
     beside_other_sizes,
     chunks,
+    come_again,
     counted,
     crowds,
     decoding,
@@ -35,6 +36,7 @@ from inferspec.conformance.inputs.batching_refusals import (
     bad_pairs,
     bad_pairs_without_a_prompt,
     idle_slots,
+    joined_once_refused,
     overfull,
     overlong,
     slots_outside,
@@ -161,6 +163,11 @@ def test_long_requests_come_and_go(subject, call):
 
 @requirement(spec.BATCH_08, call=alike(), share=0.3)
 def test_requests_of_the_same_prompt_have_each_their_own_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.BATCH_08, call=come_again(), share=0.1)
+def test_a_request_of_the_prompt_of_one_that_left_begins_anew(subject, call):
     subject.agrees(call)
 
 
@@ -361,6 +368,11 @@ def test_an_update_that_does_not_fit_changes_nothing(subject, story):
 
 @requirement(spec.BATCH_23, story=overfull(again=True), share=0.15)
 def test_an_update_that_is_tried_again_and_again_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_23, story=joined_once_refused(), share=0.1)
+def test_a_request_that_joins_once_an_update_was_refused_has_all_its_tokens(subject, story):
     goes_on_after_refusal(subject, story)
 
 

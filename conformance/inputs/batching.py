@@ -342,6 +342,24 @@ def alike(pick: Pick, beside: bool = False) -> Call:
     return script.call()
 
 
+@needing(slots=FEW)
+def come_again(pick: Pick) -> Call:
+    """A request takes some steps and leaves; one of the same prompt comes, into its slot or another."""
+    script = Script(pick)
+    script.add(pick.one_of(5, 1, 17))
+    first, beside = len(script.steps), script.slots > 1 and pick.one_of(False, True)
+    if beside:
+        script.add()
+    script.step()
+    script.remove(script.steps[first - 1][1]["slot"])
+    if beside and pick.one_of(True, False):
+        script.step()
+    script.add_alike(first, pick.one_of(*script.idle))
+    script.step()
+    script.offsets()
+    return script.call()
+
+
 @needing(slots=SEVERAL)
 def in_two(pick: Pick, alike: bool = False) -> Call:
     """Requests whose caches were filled in two updates, as a prompt in two chunks is. alike: the first chunk is the same."""

@@ -37,6 +37,23 @@ def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     return script.call(room=(0,)), bad
 
 
+@needing(slots=SEVERAL, limited=[True])
+def joined_once_refused(pick: Pick) -> tuple[Call, int]:
+    """More tokens than the longest request takes; then another request joins, and all go on."""
+    script = Script(pick)
+    script.add(pick.one_of(3, 5))
+    if pick.one_of(True, False):
+        script.step()
+    left = pick.one_of(1, 2, 5)
+    room = script.longest + left
+    bad = _update(script, left + pick.one_of(1, 2, 7))
+    script.add(pick.size(1, 3))
+    script.step(1)
+    script.offsets()
+    script.longest = room
+    return script.call(room=(0,)), bad
+
+
 @needing(slots=FEW, limited=[True])
 def overlong(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A prompt longer than max_len."""

@@ -524,3 +524,28 @@ def token_by_token(self: BatchingKVCache, story: Story, key: np.ndarray, value: 
 def tokens_outermost(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Raw:
     keys, values = (np.ascontiguousarray(x.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3) for x in (keys, values))
     return keys, values, mask
+
+
+def remembers_prompts(self: BatchingKVCache, story: Story, slot: int) -> None:
+    """A request that leaves is kept by its prompt, with all that it has by then."""
+    prompt = vars(story).setdefault("prompts", {}).get(slot)
+    vars(story).setdefault("known", {})[prompt] = story.batch.rows[slot]
+    BatchingKVCache.leave(self, story, slot)
+
+
+def resumes(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """A request whose prompt is known goes on where that one ended."""
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    prompt = key.tobytes()
+    vars(story).setdefault("prompts", {})[slot] = prompt
+    if key.size and prompt in vars(story).get("known", {}):
+        story.batch.rows[slot] = story.known[prompt]
+
+
+def values_of_the_known(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """The values of a request whose prompt is known are the last ones that that one had."""
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+    prompt = key.tobytes()
+    vars(story).setdefault("prompts", {})[slot] = prompt
+    if key.size and prompt in vars(story).get("known", {}):
+        story.batch.rows[slot] = story.batch.rows[slot][0], story.known[prompt][1][:, -key.shape[2] :]

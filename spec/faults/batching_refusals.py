@@ -209,4 +209,11 @@ FAULTS: tuple[Fault, ...] = (
         {"check_taken": retries.harmful(spec.BatchingKVCache.check_taken, retries.shortens_all)},
         "PROPERTIES PG5",
     ),
+    _fault(
+        "joins-late-once-refused",
+        "a request that joins once an update was refused lacks its last token",
+        spec.BATCH_23,
+        {"check_room": retries.marked(spec.BatchingKVCache.check_room), "enter": retries.joins_late},
+        "PROPERTIES PG5",
+    ),
 )

@@ -111,6 +111,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "resumes-by-prompt",
+        "a request with the prompt of one that left goes on where that one ended",
+        spec.BATCH_08,
+        {"leave": changes.remembers_prompts, "enter": changes.resumes},
+        TIRED,
+    ),
+    _fault(
+        "known-by-prompt",
+        "of a request with the prompt of one that left the values are the last ones that that one had",
+        spec.BATCH_08,
+        {"leave": changes.remembers_prompts, "enter": changes.values_of_the_known},
+        TIRED,
+    ),
+    _fault(
         "slot-0-stays",
         "a request never leaves slot 0, whose number is tested bare",
         spec.BATCH_08,
