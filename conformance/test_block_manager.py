@@ -71,6 +71,7 @@ from inferspec.conformance.inputs.block_manager_refusals import (
     no_pools,
     too_long_among_the_cached,
     too_long_appends,
+    too_long_in_turns,
     too_long_prompts,
 )
 from inferspec.conformance.inputs.block_manager_script import OTHER_BLOCKS
@@ -543,6 +544,16 @@ def test_a_prompt_that_is_tried_again_and_again_leaves_what_is_cached(subject, s
 
 @requirement(spec.BLK_22, story=too_long_among_the_cached(method="allocate"), share=0.3)
 def test_a_refused_prompt_leaves_what_is_cached_and_its_turn(subject, story):
+    keeps_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_22, story=too_long_in_turns(methods=("append", "allocate")), share=0.1)
+def test_a_prompt_that_is_refused_right_after_an_append_leaves_what_is_cached(subject, story):
+    keeps_after_refusal(subject, story)
+
+
+@requirement(spec.BLK_23, story=too_long_in_turns(methods=("allocate", "append")), share=0.1)
+def test_an_append_that_is_refused_right_after_a_prompt_leaves_what_is_cached(subject, story):
     keeps_after_refusal(subject, story)
 
 

@@ -98,6 +98,25 @@ def too_long_among_the_cached(pick: Pick, method: str, again: bool = False) -> t
     return script.call(), bad
 
 
+@caching
+def too_long_in_turns(pick: Pick, methods: tuple[str, str]) -> tuple[Call, tuple[int, ...]]:
+    """All that is free is cached, several prompts of a block each, when an append and a prompt need a block more, the one right after the
+    other. Then a block is taken, or not, and they are asked for."""
+    script = Script(pick)
+    size = script.size
+    table = script.allocate(script.line(size))
+    lines = [script.line(size) for _ in range(pick.size(2, 4))]
+    script.free(*[script.allocate(line) for line in lines])
+    script.fill(0, len(lines) + 1)
+    tokens = script.line(len(lines) * size + 1)
+    asked: dict[str, dict[str, Any]] = {"append": {"table": table, "tokens": tokens}, "allocate": {"tokens": tokens}}
+    bad = tuple(script.do(method, **asked[method]) for method in methods)
+    if pick.one_of(True, False):
+        script.allocate(script.line(1), computed=0)
+    script.probe(*((*line, 1) for line in lines))
+    return script.call(), bad
+
+
 def _misused(script: Script, table: int) -> dict[str, Any]:
     """What is asked of a table that must be refused: any method, and its arguments."""
     method = script.pick.one_of("free", "append", "mark_computed")

@@ -113,6 +113,26 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC7, PG5",
     ),
     _fault(
+        "forgets-once-short-and-refused",
+        "a prompt that is refused once an append was costs what was cached first",
+        spec.BLK_22,
+        {
+            "check_more": retries.marked(spec.BlockManager.check_room),
+            "check_room": retries.harmful_once_marked(spec.BlockManager.check_room, retries.forgets_one),
+        },
+        "PROPERTIES PC7, PG5",
+    ),
+    _fault(
+        "forgets-once-refused-and-short",
+        "an append that is refused once a prompt was costs what was cached first",
+        spec.BLK_23,
+        {
+            "check_room": retries.marked(spec.BlockManager.check_room),
+            "check_more": retries.harmful_once_marked(spec.BlockManager.check_room, retries.forgets_one),
+        },
+        "PROPERTIES PC7, PG5",
+    ),
+    _fault(
         "makes-up-for-marks",
         "a mark that was refused is made with the next one",
         spec.BLK_28,
