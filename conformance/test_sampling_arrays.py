@@ -22,16 +22,14 @@ from inferspec.conformance.inputs.sampling import (
     sampler_calls,
     tempered_rows,
 )
-from inferspec.conformance.inputs.sampling_logits import LIMITS, ordinary, ranked, some_broken, tiers
+from inferspec.conformance.inputs.sampling_logits import LIMITS, far_out, fine, ordinary, ranked, some_broken, tiers
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.properties.common import claimed, depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.properties.sampling import chooses, distributed, fitting, gives_integers
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import sampling_sentences as spec
-from inferspec.spec.numerics import (
-    f64,
-)
+from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.sampling import ORDERS
 
 
@@ -247,6 +245,26 @@ def test_other_draws_in_between_change_nothing(subject, call):
 def test_another_sampler_in_between_changes_nothing(subject, call):
     other = call.having(temperature=another_temperature(subject), top_p=1.0)
     depends_on_arguments_alone(subject, call, other, draws=False)
+
+
+@requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=fine, sizes=(24, 300, 12)), share=0.2)
+def test_a_sampler_goes_on_to_another_vocabulary_and_other_rows(subject, call):
+    logits, uniform = call.arguments["logits"], call.arguments["uniform"]
+    few = call.having(logits=logits[..., :5].copy())
+    first = call.having(logits=logits[:1].copy(), uniform=uniform[:1].copy()) if logits.ndim > 1 else few
+    for one in (few, call, first, call):
+        subject.agrees(one.kept(0))
+
+
+@requirement(
+    spec.SAMP_35,
+    call=sampler_calls(generators=["given"], dtypes=["float32"], values=far_out, sizes=(24, 12), filtered=False),
+    share=0.1,
+)
+def test_a_sampler_goes_on_to_another_dtype(subject, call):
+    coarse = round_to(f64(call.arguments["logits"]), claimed(subject, "dtypes", "bfloat16", ["bfloat16"]))
+    for one in (call.having(logits=coarse), call):
+        subject.agrees(one.kept(0))
 
 
 @requirement(spec.SAMP_36, call=sampler_calls(), heat=among([-1.0, -0.1, -1e-6, -math.inf]), share=0.3)

@@ -262,6 +262,11 @@ def test_a_top_k_of_the_whole_vocabulary_leaves_top_p_its_say(subject, call, top
     gives_a_right_set(subject, call.having(top_k={"V": size, "V + 1": size + 1}.get(top_k, top_k)))
 
 
+@requirement(spec.SAMP_08, call=filter_calls(**BOTH, values=tied, sizes=SEVERAL, ties=LOWEST), share=0.2)
+def test_top_p_shares_out_what_top_k_left_of_equal_logits(subject, call):
+    gives_a_right_set(subject, call)
+
+
 @requirement(spec.SAMP_08, call=filter_calls(**BOTH, values=tiers, sizes=WIDE, limits=LIMITS, ties=LOWEST), share=0.2)
 def test_top_p_shares_out_the_dozens_and_hundreds_that_top_k_left(subject, call):
     gives_a_right_set(subject, call)

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments
 from inferspec.spec.mistakes import remembers
-from inferspec.spec.numerics import f64
+from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.sampling import Sampler
 
 Mask = np.ndarray
@@ -63,6 +63,12 @@ def draws_in_vain(self: Sampler, a: Arguments) -> Any:
 def keeps_numbers(self: Sampler, a: Arguments) -> Any:
     """The uniform numbers of the first call of a shape serve all later ones."""
     return remembers("uniform")["respond"](self, a)
+
+
+def in_the_first_dtype(self: Sampler, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
+    dtype = vars(self).setdefault("first_dtype", a.logits.dtype.name)
+    with np.errstate(over="ignore"):
+        return Sampler.rows(self, Arguments(**{**vars(a), "logits": round_to(f64(a.logits), dtype)}))
 
 
 def absolute(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:

@@ -339,3 +339,17 @@ def top_p_through_float16(self: Filtering, x: np.ndarray, order: np.ndarray, kep
 
 def flushed(self: Any, logits: np.ndarray, kept: np.ndarray) -> np.ndarray:
     return np.where(kept, np.where(np.abs(logits) < 2.0**-14, 0.0, logits), -np.inf)
+
+
+def shares_of_all_equal(self: Filtering, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """The probability that top_k left is that of all that are equal to the k-th."""
+    if a.top_p == 1:
+        return kept
+    equal = x >= np.where(kept, x, np.inf).min(axis=-1, keepdims=True)
+    return kept & (self.before(self.weights(x, equal), order, a) < a.top_p)
+
+
+def limit_of_the_first(self: Filtering, a: Arguments) -> int:
+    """How many are left is found out for the first vocabulary."""
+    first = vars(self).setdefault("first_limit", Filtering.limit(self, a))
+    return min(first, a.logits.shape[-1])

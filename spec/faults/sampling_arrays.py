@@ -5,6 +5,7 @@ from __future__ import annotations
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling as samplers
 from inferspec.spec.changes import sampling_arrays as changes
+from inferspec.spec.changes import sampling_filters as filters
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import SEEN
 from inferspec.spec.faults.sources import FLASHINFER, TIRED
@@ -185,6 +186,20 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_35,
         remembers("logits"),
         f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "sampler-limit-of-the-first",
+        "how many ids a sampler's top_k leaves is found out for the first vocabulary that it is given",
+        spec.SAMP_35,
+        {"limit": filters.limit_of_the_first},
+        "PROPERTIES X7",
+    ),
+    Fault(
+        "sampler-dtype-of-the-first",
+        "a sampler takes all logits in the dtype of the first ones that it is given",
+        spec.SAMP_35,
+        {"rows": changes.in_the_first_dtype},
+        "PROPERTIES X7",
     ),
     Fault(
         "sampler-absolute-temperature",

@@ -300,6 +300,13 @@ FAULTS: tuple[Fault, ...] = (
         {"top_p": samplers.not_beside_all},
         TIRED,
     ),
+    Fault(
+        "top-p-shares-of-all-equal",
+        "the probability that top_k left is that of all that are equal to the k-th",
+        spec.SAMP_08,
+        {"top_p": changes.shares_of_all_equal},
+        "PROPERTIES SA4",
+    ),
     Fault("top-p-or-top-k", "with a top_k, top_p is ignored", spec.SAMP_08, {"top_p": changes.either_filter}, TIRED),
     Fault(
         "top-p-sums-in-dtype",
