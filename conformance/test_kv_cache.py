@@ -11,7 +11,13 @@ from inferspec.conformance.inputs.kv_cache import (
     overwritten_later,
     with_offsets,
 )
-from inferspec.conformance.inputs.kv_cache_rewinds import bad_rewinds, guessing, rewinds, rewinds_to_the_ends
+from inferspec.conformance.inputs.kv_cache_rewinds import (
+    bad_rewinds,
+    guessing,
+    rewinds,
+    rewinds_to_the_ends,
+    rewound_in_a_row,
+)
 from inferspec.conformance.inputs.kv_cache_script import (
     COMMON_HEADS,
     MANY_HEADS,
@@ -353,6 +359,16 @@ def test_tokens_that_were_guessed_and_rewound_never_show_again(subject, call):
 
 @requirement(spec.SKV_12, call=guessing(static=True), share=0.1)
 def test_tokens_that_were_guessed_and_rewound_in_a_preallocated_cache_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_12, call=rewound_in_a_row(), share=0.05)
+def test_tokens_that_were_rewound_bit_by_bit_never_show_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_12, call=rewound_in_a_row(static=True), share=0.05)
+def test_tokens_that_were_rewound_bit_by_bit_in_a_preallocated_cache_never_show_again(subject, call):
     subject.agrees(call)
 
 

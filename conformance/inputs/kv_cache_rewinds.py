@@ -72,3 +72,16 @@ def bad_rewinds(pick: Pick, static: bool = False, chunks: Chunks = small, again:
     script.do("rewind", n=n)
     bad = script.tried(again)
     return going_on(script).call(static), bad
+
+
+@needing("rewinding")
+def rewound_in_a_row(pick: Pick, static: bool = False) -> Call:
+    """Three rewinds or four, one right after the other, and what follows them."""
+    pick("rewinding")
+    script = Script(pick)
+    script.append(pick.one_of(12, 9, 260))
+    for n in (1, 2, 1, 3)[: pick.one_of(3, 4)]:
+        script.rewind(n)
+    script.do("offset")
+    script.append(2)
+    return script.call(static)

@@ -119,3 +119,14 @@ def of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
 
 def drops_of_32_bits(self: KVCache, cache: Cache, n: int) -> None:
     KVCache.drop(self, cache, n % 2**32)
+
+
+def third_in_a_row(self: KVCache, cache: Cache, n: int) -> None:
+    """Of rewinds in a row all but the first two drop a token less."""
+    cache.in_a_row = vars(cache).get("in_a_row", 0) + (n > 0)
+    KVCache.drop(self, cache, n - (n > 0 and cache.in_a_row > 2))
+
+
+def ends_the_row(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    KVCache.store(self, cache, key, value)
+    cache.in_a_row = 0

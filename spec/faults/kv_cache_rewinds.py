@@ -27,6 +27,12 @@ FAULTS: tuple[Fault, ...] = (
         12,
         {"drop": rewinds.drops_keys, "store": rewinds.stale_values},
     ),
+    *both(
+        "rewind-third-in-a-row",
+        "of rewinds right after each other all but the first two drop a token less",
+        12,
+        {"drop": rewinds.third_in_a_row, "store": rewinds.ends_the_row},
+    ),
     *both("rewind-drops-first", "a rewind drops the first tokens", 12, {"drop": rewinds.drops_first}),
     *both(
         "rewind-to-n",
