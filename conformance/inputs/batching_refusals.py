@@ -39,14 +39,17 @@ def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
 
 @needing(slots=SEVERAL, limited=[True])
 def joined_once_refused(pick: Pick) -> tuple[Call, int]:
-    """More tokens than the longest request takes; then another request joins, and all go on."""
+    """A request leaves, more tokens come than the longest one takes, another request joins, and all go on."""
     script = Script(pick)
-    script.add(pick.one_of(3, 5))
+    script.add(pick.one_of(5, 4))
+    gone = script.add(pick.size(1, 3))
     if pick.one_of(True, False):
         script.step()
+    script.remove(gone)
     left = pick.one_of(1, 2, 5)
     room = script.longest + left
     bad = _update(script, left + pick.one_of(1, 2, 7))
+    script.offsets()
     script.add(pick.size(1, 3))
     script.step(1)
     script.offsets()
