@@ -271,6 +271,17 @@ def test_ids_are_drawn_from_what_both_filters_leave(subject, call):
 
 @requirement(
     spec.SAMP_24,
+    call=sampler_calls(
+        **BOTH, values=tied, sizes=SEVERAL, generators=["given"], temperatures=["one"], kinds=("one",), ties=LOWEST
+    ),
+    share=0.4,
+)
+def test_ids_are_drawn_from_what_both_filters_leave_of_equal_logits(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_24,
     call=sampler_calls(**BOTH, values=tiers, sizes=WIDE, limits=LIMITS, generators=["given"], temperatures=["one"]),
     share=0.2,
 )

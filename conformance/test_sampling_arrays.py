@@ -15,6 +15,7 @@ from inferspec.conformance.inputs.sampling import (
     MANY_ROWS,
     MANY_TO_LOOK_AT,
     ONE_AXIS,
+    SEVERAL,
     VERY_MANY,
     WIDE_ROWS,
     another_temperature,
@@ -22,7 +23,16 @@ from inferspec.conformance.inputs.sampling import (
     sampler_calls,
     tempered_rows,
 )
-from inferspec.conformance.inputs.sampling_logits import LIMITS, far_out, fine, ordinary, ranked, some_broken, tiers
+from inferspec.conformance.inputs.sampling_logits import (
+    LIMITS,
+    far_out,
+    fine,
+    ordinary,
+    ranked,
+    some_broken,
+    tied_beside_broken,
+    tiers,
+)
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import claimed, depends_on_arguments_alone, keeps_arguments, refuses
 from inferspec.conformance.properties.sampling import chooses, distributed, fitting, gives_integers
@@ -140,6 +150,21 @@ def test_a_row_without_a_distribution_changes_no_other_id(subject, call):
     share=0.5,
 )
 def test_a_row_without_a_distribution_changes_no_other_greedy_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_30,
+    call=greedy_calls(
+        values=tied_beside_broken,
+        sizes=SEVERAL,
+        leading_dims=BATCHES[:2],
+        temperatures=["greedy"],
+        without_distribution=[True],
+    ),
+    share=0.1,
+)
+def test_a_row_without_a_distribution_leaves_others_the_lowest_of_equal_ids(subject, call):
     chooses(subject, call)
 
 

@@ -48,6 +48,7 @@ from inferspec.conformance.inputs.sampling_logits import (
     scattered,
     some_broken,
     tied,
+    tied_beside_broken,
     tiers,
     tiers_anywhere,
 )
@@ -267,6 +268,17 @@ def test_top_p_shares_out_what_top_k_left_of_equal_logits(subject, call):
     gives_a_right_set(subject, call)
 
 
+@requirement(
+    spec.SAMP_07,
+    call=filter_calls(**BOTH, values=tied, sizes=SEVERAL, ties=LOWEST),
+    top_k=among(["V", "V + 1"]),
+    share=0.1,
+)
+def test_of_equally_likely_ids_the_lowest_survive_a_top_k_of_the_whole_vocabulary_too(subject, call, top_k):
+    size = call.arguments["logits"].shape[-1]
+    leaves_the_lowest(subject, call.having(top_k=size + (top_k != "V")))
+
+
 @requirement(spec.SAMP_08, call=filter_calls(**BOTH, values=tiers, sizes=WIDE, limits=LIMITS, ties=LOWEST), share=0.2)
 def test_top_p_shares_out_the_dozens_and_hundreds_that_top_k_left(subject, call):
     gives_a_right_set(subject, call)
@@ -429,6 +441,23 @@ def test_a_row_without_a_distribution_changes_no_other_row(subject, call):
     share=0.25,
 )
 def test_a_wide_row_without_a_distribution_changes_no_other_row(subject, call):
+    logits = f64(call.arguments["logits"])
+    subject.agrees(call, np.broadcast_to(distributed(logits)[..., None], logits.shape))
+
+
+@requirement(
+    spec.SAMP_13,
+    call=filter_calls(
+        top_k=[True],
+        values=tied_beside_broken,
+        sizes=SEVERAL,
+        leading_dims=BATCHES[:2],
+        without_distribution=[True],
+        ties=LOWEST,
+    ),
+    share=0.1,
+)
+def test_equal_logits_beside_a_row_without_a_distribution_survive_as_ever(subject, call):
     logits = f64(call.arguments["logits"])
     subject.agrees(call, np.broadcast_to(distributed(logits)[..., None], logits.shape))
 

@@ -218,6 +218,13 @@ def some_broken(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return x.reshape(shape)
 
 
+def tied_beside_broken(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Few different logits, and the last row with a NaN, or with nothing above -inf."""
+    x = tied(pick, shape).reshape(-1, shape[-1])
+    x[-1] = pick.one_of(np.nan, -np.inf)
+    return x.reshape(shape)
+
+
 def few_likely(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Equal logits at a few ids, the others hidden: each of the likely ids holds an exact share.
 

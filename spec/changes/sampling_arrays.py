@@ -71,6 +71,13 @@ def in_the_first_dtype(self: Sampler, a: Arguments) -> tuple[np.ndarray, np.ndar
         return Sampler.rows(self, Arguments(**{**vars(a), "logits": round_to(f64(a.logits), dtype)}))
 
 
+def last_of_equals_beside_broken(self: Sampler, z: np.ndarray, kept: np.ndarray, a: Arguments) -> np.ndarray:
+    """Where a row of the batch has a NaN another function looks for the largest, and finds the last of equal ones."""
+    if self.rows(a)[1].all():
+        return Sampler.greedy(self, z, kept, a)
+    return z.shape[-1] - 1 - np.argmax(z[:, ::-1], axis=-1)
+
+
 def absolute(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return z / abs(a.temperature)
 

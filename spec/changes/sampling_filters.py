@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.changes.linear import rounded
-from inferspec.spec.changes.sampling import in_order, running_in, with_logits
+from inferspec.spec.changes.sampling import in_order, last_of_equals, running_in, with_logits
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.sampling import Filtering, FilterLogits, placed, running
@@ -347,6 +347,22 @@ def shares_of_all_equal(self: Filtering, x: np.ndarray, order: np.ndarray, kept:
         return kept
     equal = x >= np.where(kept, x, np.inf).min(axis=-1, keepdims=True)
     return kept & (self.before(self.weights(x, equal), order, a) < a.top_p)
+
+
+def equals_beside_broken(self: Filtering, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    """Where a row of the batch has no distribution the rows are sorted by another function, which turns equal ones round."""
+    if self.rows(a)[1].all():
+        return Filtering.survivors(self, z, x, a)
+    order = last_of_equals(self, z)
+    return self.top_p(x, order, self.top_k(z, order, a), a)
+
+
+def equals_beside_all(self: Filtering, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """Where top_k leaves the whole vocabulary all survive that are as likely as the last."""
+    left = Filtering.top_p(self, x, order, kept, a)
+    if a.top_k is None or a.top_k < x.shape[-1]:
+        return left
+    return x >= np.where(left, x, np.inf).min(axis=-1, keepdims=True)
 
 
 def limit_of_the_first(self: Filtering, a: Arguments) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling as changes
+from inferspec.spec.changes import sampling_filters as filters
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import sampling_arrays, sampling_filters, sampling_generators
 from inferspec.spec.faults.sampling_sources import VLLM, VLLM_METAL
@@ -177,6 +178,13 @@ _SAMPLERS = (
         "top_p counts the probability that top_k took away",
         spec.SAMP_24,
         {"top_p": changes.of_the_whole_mass},
+        "PROPERTIES SA4",
+    ),
+    Fault(
+        "sampler-top-p-shares-of-all-equal",
+        "the probability that top_k left is that of all that are equal to the k-th",
+        spec.SAMP_24,
+        {"top_p": filters.shares_of_all_equal},
         "PROPERTIES SA4",
     ),
     Fault(

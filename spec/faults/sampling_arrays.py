@@ -109,6 +109,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SA8",
     ),
     Fault(
+        "sampler-last-of-equals-beside-broken",
+        "where a row of the batch has no distribution the last of equal logits is taken at temperature 0",
+        spec.SAMP_30,
+        {"greedy": changes.last_of_equals_beside_broken},
+        "PROPERTIES SA6, SA8",
+    ),
+    Fault(
         "sampler-broken-row-past-the-end",
         "a row without a distribution gives the size of the vocabulary",
         spec.SAMP_30,

@@ -604,6 +604,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X2",
     ),
     Fault(
+        "filter-equals-beside-broken",
+        "where a row of the batch has no distribution the highest of equal ids survive",
+        spec.SAMP_13,
+        {"survivors": changes.equals_beside_broken},
+        "PROPERTIES SA3, SA8",
+    ),
+    Fault(
+        "top-p-equals-beside-all",
+        "with a top_k of the whole vocabulary or more, all ids survive that are as likely as the one that reaches p",
+        spec.SAMP_07,
+        {"top_p": changes.equals_beside_all},
+        "PROPERTIES SA2, SA4",
+    ),
+    Fault(
         "filter-wide-broken-for-all",
         "of more than 8192 ids one row without a distribution leaves the batch unfiltered",
         spec.SAMP_13,
