@@ -39,9 +39,11 @@ def overfull(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
 
 @needing(slots=SEVERAL, limited=[True])
 def joined_once_refused(pick: Pick) -> tuple[Call, int]:
-    """A request leaves, more tokens come than the longest one takes, another request joins, and all go on."""
+    """A request leaves one or two others, more tokens come than the longest one takes, another request joins, and all go on."""
     script = Script(pick)
     script.add(pick.one_of(5, 4))
+    if script.slots > 2:
+        script.add(2)
     gone = script.add(pick.size(1, 3))
     if pick.one_of(True, False):
         script.step()

@@ -80,7 +80,7 @@ def rewound_in_a_row(pick: Pick, static: bool = False) -> Call:
     pick("rewinding")
     script = Script(pick)
     script.append(pick.one_of(12, 9, 260))
-    for n in (1, 2, 1, 3)[: pick.one_of(3, 4)]:
+    for n in (1, 2, 3, 2)[: pick.one_of(3, 4)]:
         script.rewind(n)
     script.do("offset")
     script.append(2)
