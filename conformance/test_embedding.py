@@ -168,6 +168,11 @@ def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.EMB_04, call=in_views(lookup_calls(), "weight", views=["far"]), share=0.1)
+def test_a_weight_whose_rows_lie_far_apart_is_looked_up_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=a_token), "weight"), share=0.1)
 def test_a_strided_table_of_a_thousand_rows_is_looked_up_like_its_copy(subject, call):
     subject.agrees(call)
@@ -385,6 +390,11 @@ def test_the_head_reads_tokens_and_prompts_of_models_through_strides(subject, ca
 def test_logits_have_the_dtype_of_x(subject, call):
     shape = (*call.arguments["x"].shape[:-1], call.arguments["vocab_size"])
     returns(subject, call, shape, call.features["dtypes"])
+
+
+@requirement(spec.EMB_14, call=in_views(head_calls(leading_dims=BATCHES), "x", "weight", views=["far"]), share=0.2)
+def test_rows_that_lie_far_apart_are_multiplied_like_their_copies(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.EMB_14, call=in_views(head_calls(**SINGLE)), share=0.35)

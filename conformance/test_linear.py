@@ -222,6 +222,15 @@ def test_a_strided_bias_of_many_outputs_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LIN_05,
+    call=in_views(linear_calls(sizes=FEW_OR_MANY, amplitude=(1.0,), leading_dims=[(2,)]), "x", "weight", views=["far"]),
+    share=0.2,
+)
+def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LIN_05, call=in_views(linear_calls(bias=[True]), "bias"), share=0.5)
 def test_a_strided_bias_is_read_like_its_copy(subject, call):
     subject.agrees(call)

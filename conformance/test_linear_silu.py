@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.envelope import narrow
 from inferspec.conformance.inputs.linear import (
+    BATCHES,
     MORE_THAN_16_BITS,
     SHORT_OR_LONG,
     SINGLE,
@@ -116,6 +117,13 @@ def test_silu_of_other_data_in_between_changes_nothing(subject, call):
 )
 def test_silu_reads_strided_rows_of_whole_vectors(subject, call, rows):
     subject.agrees(call.having(x=resized(call.arguments["x"], 0, rows)) if rows else call)
+
+
+@requirement(
+    spec.SILU_06, call=in_views(silu_calls(lengths=SHORT_OR_LONG, leading_dims=BATCHES), views=["far"]), share=0.1
+)
+def test_silu_reads_rows_that_lie_far_apart(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.SILU_06, call=in_views(silu_calls(lengths=(5, 2, 9, 32), **SINGLE)), share=0.25)

@@ -183,6 +183,15 @@ def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject
     subject.agrees(one_batch_repeated(call))
 
 
+@requirement(
+    spec.MLP_07,
+    call=in_views(swiglu_calls(leading_dims=[(9, 2), (2, 3)]), "x", *WEIGHTS, views=["far"]),
+    share=0.3,
+)
+def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=beside_tiles, amplitude=(1.0,))), share=0.5)
 def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)

@@ -194,6 +194,15 @@ def test_a_layer_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QLIN_05,
+    call=in_views(layers(sizes=FEW_OR_MANY, amplitude=(1.0,), leading_dims=[(2,)]), "x", views=["far"]),
+    share=0.1,
+)
+def test_a_layer_reads_rows_that_lie_far_apart_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_05, call=in_views(layers()), share=1.5)
 def test_a_layer_reads_strided_arguments_like_their_copies(subject, call):
     subject.agrees(call)

@@ -333,6 +333,15 @@ def test_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QMM_09,
+    call=in_views(product_calls(sizes=FEW_OR_MANY, amplitude=(1.0,), leading_dims=[(2,)]), "x", views=["far"]),
+    share=0.1,
+)
+def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_09, call=in_views(product_calls(sizes=beside_tiles)), share=0.9)
 def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)

@@ -271,6 +271,11 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.RMS_10, call=in_views(rms_calls(leading_dims=BATCHES), "x", views=["far"]), share=0.1)
+def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.RMS_10, call=in_views(rms_calls(sizes=beside_tiles)))
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call)

@@ -258,6 +258,11 @@ def test_a_strided_x_is_read_like_its_copy(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.ROPE_15, call=in_views(rope_calls(), "x", views=["far"]), share=0.15)
+def test_heads_that_lie_far_apart_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ROPE_15, call=in_views(rope_calls(sizes=beside_tiles, amplitude=(1.0,)), "x"), share=0.5)
 def test_a_large_strided_x_is_read_like_its_copy(subject, call):
     subject.agrees(call)

@@ -106,6 +106,19 @@ def ignores_strides(argument: str) -> Change:
     return _replacing(argument, lambda self, a, value: misread(value))
 
 
+def steps_of_16_bits(argument: str, holds: Callable[[Arguments], bool] = lambda a: True) -> Change:
+    """How far the rows of one argument lie apart is kept in 16 bits, in calls of which `holds` is true."""
+
+    def read(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        steps = [stride // value.itemsize for stride in value.strides]
+        if value.ndim < 2 or value.shape[-2] < 2 or abs(steps[-2]) < 2**16 or not holds(a):
+            return value
+        steps[-2] %= 2**16
+        return walked(value, steps)
+
+    return _replacing(argument, read)
+
+
 def copies_the_first_view(*arguments: str) -> Change:
     """Where some arguments lie in memory in different ways, the first that is no contiguous array is copied, and the others are
     taken for contiguous ones."""

@@ -90,6 +90,12 @@ def _joint(x: np.ndarray, to: Arrays) -> Any:
     return _within(x, (x.shape[0], 2, *x.shape[1:]), (slice(None), 0), to)
 
 
+def _far(x: np.ndarray, to: Arrays) -> Any:
+    """The beginnings of rows so long that 16 bits do not count from one to the next."""
+    columns = x.shape[-1]
+    return _within(x, (*x.shape[:-1], 2**16 + 2 * columns + 3), (..., slice(columns)), to)
+
+
 def _within(x: np.ndarray, shape: tuple[int, ...], place: tuple[Any, ...], to: Arrays) -> Any:
     """x at a place of a poisoned buffer."""
     # Integers index tables and bools hide keys: 0 and True are wrong there without being out of range.
@@ -117,5 +123,6 @@ _LAID: dict[str, tuple[int, Callable[[np.ndarray, Arrays], Any]]] = {
     "half": (3, _half),
     "room": (2, _room),
     "joint": (2, _joint),
+    "far": (2, _far),
 }
 """View -> the fewest axes that it takes, and how an array is laid so."""

@@ -35,6 +35,7 @@ from inferspec.spec.embedding import (
 from inferspec.spec.faults.sources import (
     COLUMN_CONTIGUOUS,
     COURSE_GAP,
+    FAR_ROWS,
     FLASHINFER,
     HALF_ACCUMULATORS,
     MLX,
@@ -64,6 +65,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     sized_by_the_first,
+    steps_of_16_bits,
     swaps_batches,
     unwritten_where_all_is_wide,
     wraps_batches,
@@ -200,6 +202,20 @@ FAULTS: tuple[Fault, ...] = (
         EMB_14,
         ignores_strides("weight"),
         COLUMN_CONTIGUOUS,
+    ),
+    Fault(
+        "as-linear-rows-apart-in-16-bits",
+        "how far rows of x lie apart is kept in 16 bits",
+        EMB_14,
+        steps_of_16_bits("x"),
+        f"the kind of {FAR_ROWS}",
+    ),
+    Fault(
+        "as-linear-weight-rows-apart-in-16-bits",
+        "how far rows of the weight lie apart is kept in 16 bits",
+        EMB_14,
+        steps_of_16_bits("weight"),
+        f"the kind of {FAR_ROWS}",
     ),
     Fault("as-linear-x-strides", "x is read as if it were contiguous", EMB_14, ignores_strides("x"), "PROPERTIES X1"),
     *paths_break_promises(

@@ -18,7 +18,7 @@ from inferspec.spec.embedding import (
     EMB_09,
 )
 from inferspec.spec.faults import as_linear
-from inferspec.spec.faults.sources import COLUMN_CONTIGUOUS, COURSE_GAP, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.sources import COLUMN_CONTIGUOUS, COURSE_GAP, FAR_ROWS, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     counts_axis_in_16_bits,
@@ -37,6 +37,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     remembers,
     sized_by_the_first,
+    steps_of_16_bits,
     swaps_batches,
 )
 
@@ -226,6 +227,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_03,
         counts_axis_in_16_bits(-3),
         "https://github.com/ggml-org/llama.cpp/issues/15882",
+    ),
+    Fault(
+        "embedding-rows-apart-in-16-bits",
+        "how far rows of the table lie apart is kept in 16 bits",
+        EMB_04,
+        steps_of_16_bits("weight"),
+        f"the kind of {FAR_ROWS}",
     ),
     Fault(
         "embedding-weight-strides",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import linear as changes
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.sources import MLX, TIRED
+from inferspec.spec.faults.sources import FAR_ROWS, MLX, TIRED
 from inferspec.spec.linear import LIN_05
 from inferspec.spec.mistakes import (
     beside_room,
@@ -16,6 +16,7 @@ from inferspec.spec.mistakes import (
     one_stride_for_batches,
     only_where,
     paths_misread,
+    steps_of_16_bits,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -39,6 +40,27 @@ FAULTS: tuple[Fault, ...] = (
         LIN_05,
         only_where(lambda a: len(a.weight) >= 256 and a.x.shape[-1] >= 64, ignores_strides("weight")),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "linear-rows-apart-in-16-bits",
+        "how far rows of x lie apart is kept in 16 bits",
+        LIN_05,
+        steps_of_16_bits("x"),
+        FAR_ROWS,
+    ),
+    Fault(
+        "linear-many-rows-apart-in-16-bits",
+        "how far more than eight rows of x lie apart is kept in 16 bits",
+        LIN_05,
+        steps_of_16_bits("x", lambda a: a.x[..., 0].size > 8),
+        FAR_ROWS,
+    ),
+    Fault(
+        "linear-weight-rows-apart-in-16-bits",
+        "how far rows of the weight lie apart is kept in 16 bits",
+        LIN_05,
+        steps_of_16_bits("weight"),
+        f"the kind of {FAR_ROWS}",
     ),
     Fault(
         "linear-one-stride-for-batches",

@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import mlp as changes
 from inferspec.spec.changes.linear import batches_swapped, running_product
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, HALF_ACCUMULATORS, MLX, SILU_BUG, TIRED
+from inferspec.spec.faults.sources import COURSE_GAP, FAR_ROWS, FLASHINFER, HALF_ACCUMULATORS, MLX, SILU_BUG, TIRED
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
@@ -33,6 +33,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     sized_by_the_first,
+    steps_of_16_bits,
     swaps_batches,
     unwritten_where_all_is_wide,
     wraps_batches,
@@ -313,6 +314,23 @@ FAULTS: tuple[Fault, ...] = (
         MLP_07,
         once_where_repeated("x"),
         "https://github.com/huggingface/candle/pull/3960",
+    ),
+    Fault(
+        "mlp-rows-apart-in-16-bits",
+        "how far rows of x lie apart is kept in 16 bits",
+        MLP_07,
+        steps_of_16_bits("x"),
+        f"the kind of {FAR_ROWS}",
+    ),
+    *(
+        Fault(
+            f"mlp-{name.replace('_', '-')}-rows-apart-in-16-bits",
+            f"how far rows of {name} lie apart is kept in 16 bits",
+            MLP_07,
+            steps_of_16_bits(name),
+            f"the kind of {FAR_ROWS}",
+        )
+        for name in ("w_gate", "w_up", "w_down")
     ),
     Fault("mlp-x-strides", "x is read as if it were contiguous", MLP_07, ignores_strides("x"), "PROPERTIES X1"),
     Fault(

@@ -21,7 +21,7 @@ from inferspec.spec.faults.quantization_shared import (
     unwritten_on_common_paths,
     unwritten_on_wide_paths,
 )
-from inferspec.spec.faults.sources import MLX, TIRED
+from inferspec.spec.faults.sources import FAR_ROWS, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     cut_to_32_bits,
@@ -38,6 +38,7 @@ from inferspec.spec.mistakes import (
     read_as_of,
     remembers,
     sized_by_the_first,
+    steps_of_16_bits,
     unwritten_where_all_is_wide,
 )
 from inferspec.spec.quantization_sentences import (
@@ -197,6 +198,13 @@ _LAYER = (
         QLIN_04,
         {"respond": products.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
+    ),
+    Fault(
+        "quantized-linear-rows-apart-in-16-bits",
+        "how far rows of x lie apart is kept in 16 bits",
+        QLIN_05,
+        steps_of_16_bits("x"),
+        f"the kind of {FAR_ROWS}",
     ),
     *strides_of_prompts("quantized-linear", QLIN_05),
     first_view_copied("quantized-linear", QLIN_05),

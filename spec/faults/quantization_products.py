@@ -23,7 +23,7 @@ from inferspec.spec.faults.quantization_shared import (
     unwritten_on_common_paths,
     unwritten_on_wide_paths,
 )
-from inferspec.spec.faults.sources import MLX, TIRED
+from inferspec.spec.faults.sources import FAR_ROWS, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     beside_room,
@@ -41,6 +41,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    steps_of_16_bits,
     unwritten_where_all_is_wide,
     wraps_batches,
 )
@@ -464,6 +465,20 @@ FAULTS: tuple[Fault, ...] = (
         QMM_08,
         {"of_group": changes.scaled_by_outputs},
         "PROPERTIES QZ7",
+    ),
+    Fault(
+        "quantized-matmul-rows-apart-in-16-bits",
+        "how far rows of x lie apart is kept in 16 bits",
+        QMM_09,
+        steps_of_16_bits("x"),
+        FAR_ROWS,
+    ),
+    Fault(
+        "quantized-matmul-many-rows-apart-in-16-bits",
+        "how far more than eight rows of x lie apart is kept in 16 bits",
+        QMM_09,
+        steps_of_16_bits("x", lambda a: a.x[..., 0].size > 8),
+        FAR_ROWS,
     ),
     *strides_of_prompts("quantized-matmul", QMM_09),
     *strides_of_models("quantized-matmul", QMM_09),

@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import silu as changes
 from inferspec.spec.changes.linear import whole_blocks
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.sources import COURSE_GAP, SILU_BUG, TIRED
+from inferspec.spec.faults.sources import COURSE_GAP, FAR_ROWS, SILU_BUG, TIRED
 from inferspec.spec.linear import (
     SILU_01,
     SILU_02,
@@ -35,6 +35,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     reuses_its_buffer,
+    steps_of_16_bits,
     swaps_batches,
     whole_vectors_side_by_side,
 )
@@ -190,6 +191,13 @@ FAULTS: tuple[Fault, ...] = (
         SILU_07,
         SILU_08,
         ("x",),
+    ),
+    Fault(
+        "silu-rows-apart-in-16-bits",
+        "how far rows lie apart is kept in 16 bits",
+        SILU_06,
+        steps_of_16_bits("x"),
+        f"the kind of {FAR_ROWS}",
     ),
     Fault("silu-strides", "x is read as if it were contiguous", SILU_06, ignores_strides("x"), "PROPERTIES X1"),
     Fault(
