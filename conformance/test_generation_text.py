@@ -1,6 +1,7 @@
 """Does an implementation of streaming detokenisation keep the contract?"""
 
 from inferspec.conformance.inputs.generation import (
+    JOINED,
     OUTSIDE,
     PAST,
     PLANES,
@@ -47,6 +48,11 @@ def test_what_vocabularies_spell_otherwise_stays_as_it_is(subject, call):
 
 @requirement(spec.TEXT_01, call=plain_text(texts=UNSEEN), share=0.3)
 def test_characters_that_show_nothing_come_out(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_01, call=plain_text(texts=JOINED), share=0.4)
+def test_characters_that_are_one_to_a_reader_come_out_once(subject, call):
     subject.agrees(call)
 
 

@@ -222,6 +222,11 @@ PLAIN = ("a", "b", "ing", " ", "  ", "\n", ".", " ,", "'s", " the", "\t", "\r\n"
 WIDE = ("é", "ß", "ж", "€", "日本", "ア", "\u200d", "\ufeff", "🙂", "👩‍👩‍👧", "e\u0301", "ﬁ", "\u00a0", "𝄞")
 UNSEEN = ("\u00ad", "\u200b", "\u2060", "\u202e", "\ufe0f", "\U0001f3fd", "\U0001f1e9", "a", " ", "é")
 """Characters that show nothing, or nothing by themselves, among others."""
+JOINED = (
+    *("\u1112\u1161\u11ab", "\u0915\u094d\u0937", "1\u20e3", "\u845b\U000e0101"),
+    "\U0001f3f4\U000e0067\U000e0062\U000e007f",
+)
+"""Several characters that are one to a reader: a Hangul syllable, a conjunct, a key, a variant, a flag."""
 BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")
 PLANES = (
     "\u0800",

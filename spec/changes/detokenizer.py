@@ -416,16 +416,30 @@ class LineBreaksFlush(Buffered):
         return shown
 
 
-class JoinsClusters(Detokenizer):
-    """What is out is compared with what is to come out by what a reader takes for one character: one that a mark joins comes
-    out again, with the mark."""
+def joins(together: Callable[[str, str], bool]) -> type[Detokenizer]:
+    """What is out is compared with what is to come out by what a reader takes for one character: one that the next id goes on
+    with comes out again. together: whether a character and the one behind it are one to a reader."""
 
-    last = ""
+    class Joins(Detokenizer):
+        last = ""
 
-    def add(self, token: int) -> str:
-        text = super().add(token)
-        before, self.last = self.last, text[-1:] or self.last
-        return before + text if text and unicodedata.combining(text[0]) else text
+        def add(self, token: int) -> str:
+            text = super().add(token)
+            before, self.last = self.last, text[-1:] or self.last
+            return before + text if before and text and together(before, text[0]) else text
+
+    return Joins
+
+
+JOINED: Mapping[str, tuple[str, Callable[[str, str], bool]]] = {
+    "combined": ("a mark that joins it", lambda before, char: bool(unicodedata.combining(char))),
+    "syllable": ("a vowel or final of its Hangul syllable", lambda before, char: "\u1160" <= char <= "\u11ff"),
+    "conjunct": ("the consonant that a virama joins to it", lambda before, char: unicodedata.combining(before) == 9),
+    "flag": ("a letter of the tag of its flag", lambda before, char: "\U000e0020" <= char <= "\U000e007f"),
+    "keycap": ("the frame of a key around it", lambda before, char: unicodedata.category(char) == "Me"),
+    "variant": ("a selector of its variant", lambda before, char: "\U000e0100" <= char <= "\U000e01ef"),
+}
+"""What is one character to a reader -> what the next id begins with, and whether two characters are one so."""
 
 
 class HoldsTwo(Buffered):

@@ -58,12 +58,15 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         changes.opens(changes.LineBreaksFlush),
         "mlx-lm 0.32.2, NaiveStreamingDetokenizer",
     ),
-    Fault(
-        "detokenizer-combined-comes-twice",
-        "a character comes out again where the next id begins with a mark that joins it",
-        TEXT_01,
-        changes.opens(changes.JoinsClusters),
-        "https://github.com/ml-explore/mlx-swift-lm/issues/612",
+    *(
+        Fault(
+            f"detokenizer-{name}-comes-twice",
+            f"a character comes out again where the next id begins with {joining}",
+            TEXT_01,
+            changes.opens(changes.joins(together)),
+            "https://github.com/ml-explore/mlx-swift-lm/issues/612",
+        )
+        for name, (joining, together) in changes.JOINED.items()
     ),
     Fault(
         "detokenizer-no-unseen",
