@@ -44,7 +44,7 @@ from inferspec.conformance.inputs.batching_refusals import (
     without_room,
 )
 from inferspec.conformance.inputs.batching_script import COMMON, LARGE, beside_tiles, past_a_tile
-from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
+from inferspec.conformance.inputs.kv_cache_script import beginning_with_zeros, with_tokens_of_zeros
 from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
@@ -64,6 +64,11 @@ from inferspec.spec import batching as spec
 @requirement(spec.BATCH_01, call=batches(), share=0.5)
 def test_an_update_returns_the_tokens_of_every_request(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.BATCH_01, call=batches(), share=0.1)
+def test_requests_may_begin_with_tokens_of_zeros(subject, call):
+    subject.agrees(beginning_with_zeros(call))
 
 
 @requirement(spec.BATCH_01, call=batches(shapes=LARGE), share=0.2)

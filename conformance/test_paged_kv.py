@@ -43,6 +43,7 @@ from inferspec.conformance.inputs.paged_kv import (
     tables_of_many_pages,
     taken_back,
     used_hundreds_of_times,
+    whole_pages_within_pages,
     worn,
 )
 from inferspec.conformance.inputs.paged_kv_refusals import (
@@ -190,6 +191,11 @@ def test_tokens_of_common_heads_are_cached(subject, call):
 
 @requirement(spec.PKV_02, call=appends(page_sizes=OTHER_PAGES), share=0.15)
 def test_chunks_beside_other_page_sizes_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_02, call=whole_pages_within_pages(page_sizes=[4, 2, 3, 16]), share=0.1)
+def test_whole_pages_of_tokens_that_begin_inside_a_page_are_cached(subject, call):
     subject.agrees(call)
 
 

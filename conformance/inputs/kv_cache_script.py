@@ -186,6 +186,17 @@ def with_tokens_of_zeros(call: Call) -> Call:
     return call.having(steps=tuple(steps))
 
 
+def beginning_with_zeros(call: Call) -> Call:
+    """The story of a batch whose requests begin with a token of zeros, which is one like others."""
+    steps = []
+    for method, given in call.arguments["steps"]:
+        zeroed = {name: given[name].copy() for name in ("key", "value") if method == "add" and name in given}
+        for x in zeroed.values():
+            x[:, :, :1] = 0
+        steps.append((method, {**given, **zeroed}))
+    return call.having(steps=tuple(steps))
+
+
 def needing(key: str) -> Callable[[Callable[..., Any]], Calls]:
     """Like `calls`, for a subject that can rewind, or restore."""
     return lambda build: Calls(build, {key: [True]})

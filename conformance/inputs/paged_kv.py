@@ -80,6 +80,18 @@ def appends(pick: Pick, views: bool = False, former: bool = False, shapes: Seque
 
 
 @calls
+def whole_pages_within_pages(pick: Pick) -> Call:
+    """Chunks of as many tokens as one to five pages take, which begin inside a page."""
+    script = Script(pick, pages=(40,))
+    for pages in (3, pick.one_of(1, 2, 4, 5)):
+        if not script.lengths.get(0, 0) % script.page_size:
+            script.append(0, pick.size(1, script.page_size - 1))
+        script.append(0, pages * script.page_size)
+        script.look("gather", "pages")
+    return script.call()
+
+
+@calls
 def decoding_long(pick: Pick) -> Call:
     """Dozens of tokens one after the other, of two requests in turns."""
     script = Script(pick, pages=(60, 90))

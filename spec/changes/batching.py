@@ -39,6 +39,13 @@ def first_token_lost(self: BatchingKVCache, story: Story, slot: int, key: Any, v
     BatchingKVCache.enter(self, story, slot, key[:, :, 1:], value[:, :, 1:], stale)
 
 
+def zeros_for_padding(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
+    """Tokens that a cache begins with and whose keys are zeros are left out; one token stays."""
+    empty = (f64(key) == 0).all(axis=(0, 1, 3))
+    first = int(np.argmin(np.append(empty[:-1], False)))
+    BatchingKVCache.enter(self, story, slot, key[:, :, first:], value[:, :, first:], stale)
+
+
 def new_first(self: BatchingKVCache, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.concatenate([new, old], axis=1)
 

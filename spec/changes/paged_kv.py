@@ -105,6 +105,12 @@ def two_pages(size: int, positions: np.ndarray) -> np.ndarray:
     return positions // size - positions[:1] // size < 2
 
 
+def many_whole_pages_without_an_end(size: int, positions: np.ndarray) -> np.ndarray:
+    """The last token of more than two pages' tokens that begin inside a page is not written."""
+    whole = len(positions) > 2 * size and len(positions) % size == 0 and bool(positions[0] % size)
+    return np.arange(len(positions)) < len(positions) - whole
+
+
 def whole_chunk_pages(size: int, positions: np.ndarray) -> np.ndarray:
     """What does not fill a page is written only if the chunk begins at a page's start or within one page."""
     first = positions[:1] // size

@@ -52,6 +52,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "zeros-for-padding",
+        "tokens that a cache begins with and whose keys are zeros are taken for padding",
+        spec.BATCH_01,
+        {"enter": changes.zeros_for_padding},
+        "the kind of https://github.com/huggingface/transformers/issues/30377",
+    ),
+    _fault(
         "zeros-not-counted",
         "offsets count the keys that are not zeros",
         spec.BATCH_18,

@@ -250,6 +250,13 @@ FAULTS: tuple[Fault, ...] = (
         "tiny-llm course, week 3 day 2, Prefill Metadata",
     ),
     Fault(
+        "paged-whole-pages-lack-a-token",
+        "of as many tokens as three pages and more take, the last is not written where they begin inside a page",
+        spec.PKV_02,
+        changes.writing(changes.many_whole_pages_without_an_end),
+        "the kind of https://github.com/PaddlePaddle/FastDeploy/pull/3288",
+    ),
+    Fault(
         "paged-chunk-tail-lost",
         "of a chunk that begins within a page the part behind its last full page is not written",
         spec.PKV_02,
