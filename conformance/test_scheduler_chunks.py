@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.scheduler_pools import (
     growing,
     growing_alike,
     growing_as_one,
+    left_when_half_computed_again,
     voided_growing,
 )
 from inferspec.conformance.inputs.scheduler_prefixes import (
@@ -33,6 +34,11 @@ def test_chunks_follow_each_other(subject, call):
 
 @requirement(spec.SCHED_04, call=overtaken(), share=0.2)
 def test_chunks_of_prompts_that_are_overtaken_follow_each_other(subject, call):
+    keeps(subject, call, Check.COVER)
+
+
+@requirement(spec.SCHED_04, call=left_when_half_computed_again(), share=0.15)
+def test_chunks_of_who_is_resumed_follow_each_other_when_others_leave(subject, call):
     keeps(subject, call, Check.COVER)
 
 

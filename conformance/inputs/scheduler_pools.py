@@ -159,6 +159,26 @@ def resumed(pick: Pick) -> Call:
     return script.end()
 
 
+@calls
+def left_when_half_computed_again(pick: Pick) -> Call:
+    """A request gives way to two others; when the first of these has ended it computes again in small chunks, and meanwhile the
+    second ends or is cancelled."""
+    script = Script(pick, budgets=(2, 1, 3))
+    size, apart = script.size, pick.size(1, 3)
+    script.most = pick.one_of(3, 4)
+    limit = size + pick.size(6, 9)
+    first = script.add(script.tokens(1), limit)
+    second = script.add(script.tokens(1), limit + apart)
+    third = script.add(script.tokens(2), limit + size)
+    blocks = [blocks_of(script.slots[number], size) for number in (first, second, third)]
+    script.blocks = max(blocks[0] + blocks[1], blocks[2])
+    if pick.one_of(False, False, True):
+        for _ in range(limit + apart):
+            script.do("step")
+        script.cancel(second)
+    return script.end()
+
+
 def preempted_pair(pick: Pick) -> tuple[Script, int]:
     """Two requests that run until there are no blocks left, and the number of the second: until the first one ends it waits
     again, for there is no room for both."""

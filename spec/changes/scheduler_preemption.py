@@ -16,6 +16,14 @@ def eight_times(self: Scheduler, s: Serving, victim: Entry) -> None:
         self.close(s, victim)
 
 
+def halves_lost(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """What a resumed request has computed again in part is lost where another one leaves."""
+    Scheduler.close(self, s, entry)
+    for other in s.entries:
+        if other.table is not None and other.request.output and not other.decoding:
+            other.computed = 0
+
+
 def hits_of_the_first_admission(self: Scheduler, s: Serving, entry: Entry) -> None:
     """How much of a prompt is cached is remembered from its first admission."""
     Scheduler.allocate(self, s, entry)

@@ -20,6 +20,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC1",
     ),
     _fault(
+        "halves-lost",
+        "what a resumed request has computed again in part is lost where another one leaves",
+        spec.SCHED_04,
+        {"close": changes.halves_lost},
+        "the kind of https://github.com/sgl-project/sglang-jax/pull/1471",
+    ),
+    _fault(
         "prompt-alone",
         "a preempted request computes its prompt again, and not its output",
         spec.SCHED_21,
