@@ -78,6 +78,12 @@ def moderate(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(1, 3, 33), pick.upto("features", 64, 130), pick.one_of(64, 66, 130)
 
 
+def some_rows(pick: Pick) -> tuple[int, int, int]:
+    """A few rows, or as many as products of matrices serve, of few features and outputs."""
+    _, features, outputs = small(pick)
+    return pick.one_of(17, 3), features, outputs
+
+
 small_or_moderate = any_of(small, moderate)
 """A few of everything, or as many as kernels have another path for."""
 
