@@ -482,6 +482,12 @@ def test_parts_shared_by_groups_of_heads_are_read_like_their_copies(subject, cal
     subject.agrees(call)
 
 
+@requirement(spec.QMM_19, call=stacked_products(stacked=[True], alike=True), share=0.2)
+def test_parts_that_have_the_leading_dims_of_x_are_multiplied_each_for_itself_or_refused(subject, call):
+    if not subject.observe(call).raised:
+        subject.agrees(call)
+
+
 @requirement(spec.QMM_16, call=product_calls(dtypes=HALF), share=0.2)
 def test_scales_and_biases_in_float32_are_refused_or_read_for_their_numbers(subject, call):
     refuses_or_reads(subject, call, "scales", "biases")

@@ -190,6 +190,11 @@ QMM_18 = _matmul(
     "where nothing is said, groups are of 128 weights and codes of 4 bits",
     "tiny-llm course, week 2 day 2",
 )
+QMM_19 = _matmul(
+    "QMM-19",
+    "parts with the leading dims of x are multiplied each for itself, or refused",
+    "mlx#3480; PROPERTIES QZ5",
+)
 
 _layer = _about("QuantizedLinear")
 QLIN_01 = _layer("QLIN-01", "the layer is x · wᵀ + bias for the weights that its parts stand for", "PROPERTIES QZ3")

@@ -242,13 +242,17 @@ def first_256_of_a_stack(self: Any, a: Arguments) -> np.ndarray:
     return weights
 
 
-def sixteen_of_a_stack(self: Any, a: Arguments) -> np.ndarray:
-    """The matrices of a stack are counted modulo 16."""
-    weights = honest(self, a, "weights")
-    if weights.ndim < 3:
-        return weights
-    flat = weights.reshape(-1, *weights.shape[-2:])
-    return flat[np.arange(len(flat)) % 16].reshape(weights.shape)
+def so_many_of_a_stack(number: int) -> Change:
+    """The matrices of a stack are counted modulo a number."""
+
+    def counted(self: Any, a: Arguments) -> np.ndarray:
+        weights = honest(self, a, "weights")
+        if weights.ndim < 3:
+            return weights
+        flat = weights.reshape(-1, *weights.shape[-2:])
+        return flat[np.arange(len(flat)) % number].reshape(weights.shape)
+
+    return {"weights": counted}
 
 
 def first_of_many(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:

@@ -65,6 +65,7 @@ from inferspec.spec.quantization_sentences import (
     QMM_16,
     QMM_17,
     QMM_18,
+    QMM_19,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -573,7 +574,7 @@ FAULTS: tuple[Fault, ...] = (
         "quantized-matmul-sixteen-of-a-stack",
         "the matrices of a stack are counted modulo 16",
         QMM_14,
-        {"weights": changes.sixteen_of_a_stack},
+        changes.so_many_of_a_stack(16),
         TIRED,
     ),
     Fault(
@@ -589,6 +590,13 @@ FAULTS: tuple[Fault, ...] = (
         QMM_14,
         lacks_a_feature(changes.stacked(32, 64, 1)),
         f"{MLX}/pull/3912",
+    ),
+    Fault(
+        "quantized-matmul-first-of-a-stack",
+        "the first of stacked parts stands for all",
+        QMM_19,
+        changes.so_many_of_a_stack(1),
+        f"the kind of {MLX}/issues/3480",
     ),
     Fault(
         "quantized-matmul-row-of-nothing",
