@@ -12,7 +12,11 @@ from inferspec.conformance.inputs.drafting import (
 from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import listed
-from inferspec.conformance.properties.speculative import holds_the_text, sees_the_text_and_its_drafts
+from inferspec.conformance.properties.speculative import (
+    gives_the_ids_and_sees_the_text,
+    holds_the_text,
+    sees_the_text_and_its_drafts,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
 
@@ -137,7 +141,7 @@ def test_prompts_beside_the_sizes_of_pieces_are_right(subject, call):
     share=0.6,
 )
 def test_prompts_beside_pieces_that_are_no_powers_of_two_are_seen_whole(subject, call):
-    subject.agrees(call)
+    gives_the_ids_and_sees_the_text(subject, call)
 
 
 @requirement(
@@ -169,7 +173,7 @@ def test_long_prompts_are_seen_whole_above_temperature_0(subject, call):
     share=0.03,
 )
 def test_wrong_drafts_behind_thousands_of_tokens_are_taken_back(subject, call):
-    subject.agrees(call)
+    gives_the_ids_and_sees_the_text(subject, call)
 
 
 @requirement(spec.SPEC_32, call=generate_calls(lengths=(1, 2)), share=0.5)

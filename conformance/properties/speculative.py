@@ -54,3 +54,14 @@ def sees_the_text_and_its_drafts(subject: Trial, call: Call) -> None:
     """What the draft has seen after each call is the text and its own drafts."""
     if strays := int(subject.parts(call)["strays"][1]):
         raise Nonconformance(f"{strays} calls of the draft see other tokens than the ids and its drafts", call)
+
+
+def gives_the_ids_and_sees_the_text(subject: Trial, call: Call) -> None:
+    """The ids are right, and no model sees anything but the text and the draft's own drafts."""
+    try:
+        subject.agrees(call)
+    except Nonconformance:
+        # Said in words, where it is what was seen.
+        holds_the_text(subject, call)
+        sees_the_text_and_its_drafts(subject, call)
+        raise

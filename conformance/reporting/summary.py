@@ -102,7 +102,8 @@ def _component(
     counts = ", ".join(f"{states[state]} {state.replace('_', ' ')}" for state in STATES if states[state])
     examples, worst = sum(row["examples"] for row in rows), max(row["worst"] for row in rows)
     precision = certificate["precision"]["measured"].get(component, "")
-    detail = f"  [{examples} examples, worst error {worst:.3g} of its budget, class {precision}]" if examples else ""
+    error = f", worst error {worst:.3g} of its budget, class {precision}" if worst else ""
+    detail = f"  [{examples} examples{error}]" if examples else ""
     bad = any(row["state"] in BAD and row["level"] == "MUST" for row in rows)
     yield f"{component:12s} {counts}{detail}", {"red": True} if bad else {}
     yield from _narrow(rows)
