@@ -56,7 +56,6 @@ from inferspec.conformance.properties.decoder_calls import (
     with_its_base_twice,
     with_loud_stream,
     with_one_token,
-    with_the_base_of_rope_alone,
     with_the_largest_score_last,
     without,
     without_fields,
@@ -67,7 +66,6 @@ from inferspec.conformance.properties.scaled_rope import (
     said_in_both_places,
     unscaled,
     with_another_number,
-    with_nulls,
     with_one_beta,
     with_points,
     with_positions_of_training,
@@ -197,12 +195,6 @@ def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
 )
 def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, call, said):
     subject.agrees(with_config(call, **said))
-
-
-@requirement(spec.LLAMA_05, call=forward_calls(rope=["rope_parameters"], packing=DENSE, lengths=(5, 7, 9)), share=0.06)
-def test_a_base_of_rope_parameters_may_be_beside_a_null_and_without_a_kind(subject, call):
-    subject.agrees(with_config(call, rope_theta=None))
-    subject.agrees(with_the_base_of_rope_alone(call))
 
 
 @requirement(spec.LLAMA_06, call=forward_calls(packing=DENSE, eps=LARGE_EPS), share=0.3)
@@ -512,11 +504,6 @@ def test_an_attention_factor_of_yarn_is_the_one_that_the_config_says(subject, ca
 @requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), share=0.06)
 def test_the_ramp_of_yarn_is_not_rounded_where_the_config_says_so(subject, call):
     subject.agrees(with_scaling(call, truncate=False))
-
-
-@requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), share=0.05)
-def test_fields_of_yarn_that_are_null_are_as_if_they_were_not_there(subject, call):
-    subject.agrees(with_nulls(call))
 
 
 @requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.25)

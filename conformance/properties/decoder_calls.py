@@ -265,11 +265,6 @@ def with_its_base_twice(call: Call) -> Call:
     return with_config(call, rope_theta=said["rope_theta"], rope_parameters={"rope_type": "default", **said})
 
 
-def with_the_base_of_rope_alone(call: Call) -> Call:
-    """The call whose rope_parameters have a base and no kind."""
-    return with_config(call, rope_parameters={"rope_theta": _said_of_rope(call)["rope_theta"]})
-
-
 def with_the_largest_score_last(call: Call) -> Call:
     """A call of close scores in which every query has a score of 8192 with the last token, and of -8192 with all others."""
     weights, config = dict(call.arguments["weights"]), call.arguments["config"]

@@ -59,13 +59,6 @@ def pointed(scaling: Mapping[str, Any]) -> dict[str, Any]:
     return {name: float(x) if type(x) is int else x for name, x in scaling.items()}
 
 
-def with_nulls(call: Call) -> Call:
-    """The call whose scaling has null for what yarn may have and this one has not."""
-    place, said = _said(call)
-    fields = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
-    return with_config(call, **{place: {**dict.fromkeys(fields), **said}})
-
-
 def said_in_both_places(call: Call) -> Call:
     """The call whose base and scaling are both where transformers 4 writes them and where transformers 5 does."""
     _, said = _said(call)

@@ -190,18 +190,6 @@ def no_null(self: Decoder, config: Mapping[str, Any]) -> None:
         raise ValueError(f"{nulls[0]} is None")
 
 
-def no_null_base(self: Decoder, config: Mapping[str, Any]) -> None:
-    Decoder.guard_config(self, config)
-    if config.get("rope_theta", 0) is None:
-        raise TypeError("rope_theta is None; it takes a number")
-
-
-def kind_of_parameters_needed(self: Decoder, config: Mapping[str, Any]) -> None:
-    Decoder.guard_config(self, config)
-    if (said := config.get("rope_parameters")) and "rope_type" not in said:
-        raise KeyError("rope_type")
-
-
 def no_null_quantization(self: Decoder, config: Mapping[str, Any]) -> None:
     Decoder.guard_config(self, config)
     if config.get("quantization_config", 0) is None:

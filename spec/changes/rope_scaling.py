@@ -244,12 +244,6 @@ def temperature_of(read: Callable[[ScaledRope, float, Any, Any], float]) -> Chan
     return {"temperature": temperature}
 
 
-def no_null_attention_factor(self: ScaledRope, scaling: Config) -> None:
-    if scaling.get("attention_factor", 1.0) is None:
-        raise TypeError("attention_factor is None; it takes a number")
-    ScaledRope.guard_numbers(self, scaling)
-
-
 def attention_factor_besides(self: ScaledRope, config: Config) -> float:
     """An attention_factor multiplies what is computed, in the place of replacing it."""
     scaling = self.scaling(config)

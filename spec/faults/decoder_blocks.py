@@ -233,18 +233,6 @@ def positions(fault: Define) -> None:
     )
     fault(
         5,
-        "null-base-beside-parameters",
-        "a rope_theta of null is read before the base in rope_parameters, and refused",
-        {"guard_config": changes.no_null_base},
-    )
-    fault(
-        5,
-        "kind-of-parameters-needed",
-        "rope_parameters that have a base and no rope_type are refused",
-        {"guard_config": changes.kind_of_parameters_needed},
-    )
-    fault(
-        5,
         "rope-theta-whole",
         "rope_theta is read as a whole number",
         {"theta": lambda self, config: float(int(Decoder.theta(self, config)))},

@@ -273,11 +273,6 @@ def fields_of_yarn(fault: Define) -> None:
         "https://github.com/ml-explore/mlx-lm/pull/1507; https://github.com/vllm-project/vllm/pull/46280",
     )
     it(
-        "nulls-refused",
-        "an attention_factor of null is taken for a number, and refused",
-        {"guard_numbers": changes.no_null_attention_factor},
-    )
-    it(
         "attention-factor-besides",
         "an attention_factor multiplies what would be computed without it",
         {"attention_factor": changes.attention_factor_besides},
