@@ -159,3 +159,9 @@ UNRUN = "requirements have tests that did not run"
 def test_what_stands_between_a_run_and_a_verdict_is_said_and_nothing_of_none(ran, altered, said):
     told = summary(row(0, state="passed") | {"tests": ["a"], "ran": ran}, verdict="incomplete", altered=altered)
     assert told[told.index("verdict: incomplete") + 1 :] == said
+
+
+def test_a_component_tells_its_worst_error_where_it_has_one():
+    exact, rounded = (summary(row(0, state="passed") | {"worst": worst})[0] for worst in (0.0, 0.25))
+    assert exact.endswith("  [1 examples]")
+    assert rounded.endswith("  [1 examples, worst error 0.25 of its budget, class native]")

@@ -269,3 +269,18 @@ def test_a_request_whose_tokens_the_story_overwrites_is_looked_up_like_others():
     test.run(trial, Profile("quick", shrink=False))
     assert trial.outcome.state == "failed"
     assert fault.name in str(trial.outcome.diagnosis)
+
+
+def test_a_search_among_the_faults_of_an_operation_ends(monkeypatch):
+    fault = next(fault for fault in rope.CONTRACT.faults if fault.name == "rope-offset-plus-one")
+    test = next(test for test in all_tests() if test.requirement == fault.kills)
+
+    def named() -> list[str]:
+        trial = Trial(LocalSubject({"RoPE": rope.CONTRACT.faulty(fault)}), test.requirement)
+        test.run(trial, Profile("quick", shrink=False))
+        assert trial.outcome.state == "failed"
+        return trial.outcome.diagnosis
+
+    assert fault.name in named()
+    monkeypatch.setattr("inferspec.conformance.suite.OWN", -1.0)
+    assert named() == []

@@ -168,6 +168,7 @@ def _one_further(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray
 
 
 MOVED_BY_A_STATE: Change = {"store": _one_further, "drop": _just_rewound, "state_of": _reads_behind_a_rewind}
+"""What is appended to a cache of more than a buffer that was rewound and then saved lies a token too far on."""
 
 
 STATE_OF_ONE_TOO_MANY: Change = {"store": _not_just_rewound, "drop": _just_rewound, "state_of": _one_too_many}
