@@ -202,16 +202,9 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-BUILDER = "inferspec.tools.metalsim"
-"""It builds C++ into the user's cache, for the CPU kernels of impl too; it is useful alone and imports nothing of ours."""
-
-
 def of_ours(path: Path) -> set[str]:
-    """The folders of the kit that a file imports from, but for the builder in the one file that builds."""
-    found = {name for name in imports(path) if name.startswith("inferspec.")}
-    if path == ROOT / "impl/kernels/cpu/library.py":
-        found -= {BUILDER, f"{BUILDER}.compiler"}
-    return {name.split(".")[1] for name in found}
+    """The folders of the kit that a file imports from, and its compiler."""
+    return {name.split(".")[1] for name in imports(path) if name.startswith("inferspec.")}
 
 
 def test_the_spec_needs_nothing_but_numpy_and_the_standard_library():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inferspec import compiler
 from inferspec.tools import kernels, metalsim
 from inferspec.tools.cli import main
 from inferspec.tools.kernels import cases, commands, device
@@ -58,7 +59,7 @@ def _compiler(cxx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture(scope="session")
 def cxx() -> str:
     try:
-        return metalsim.compiler.compiler()
+        return compiler.compiler()
     except metalsim.NoCompiler as error:
         pytest.skip(str(error))
 

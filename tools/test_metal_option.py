@@ -5,7 +5,7 @@ from __future__ import annotations
 import mlx.core as mx
 import pytest
 
-from inferspec.tools.metalsim.compiler import NoCompiler, compiler
+from inferspec.compiler import NoCompiler, compiler
 
 KERNEL = '''
 import mlx.core as mx
@@ -120,7 +120,7 @@ def test_the_kit_s_kernels_say_what_they_need(certify):
 def test_the_simulator_says_what_it_needs(certify, monkeypatch):
     monkeypatch.setenv("METALSIM_CXX", "no-such-compiler")
     said = certify({"norm.py": KERNEL}, "--impl", "./norm.py", "--metal", "sim").complaint()
-    assert "--metal sim: the simulator cannot be used: metalsim needs a C++ compiler" in said
+    assert "--metal sim: the simulator cannot be used: a C++ compiler is needed" in said
 
 
 def test_an_unknown_mode_is_refused(certify):

@@ -16,6 +16,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from inferspec.compiler import compiler
 from inferspec.impl import kernels
 from inferspec.impl.kernels import attention, metal
 from inferspec.impl.kernels import quantized as quantized_launcher
@@ -23,7 +24,6 @@ from inferspec.spec import contracts
 from inferspec.spec.contract import Operation
 from inferspec.spec.numerics import Precision, f64, round_to
 from inferspec.tools import metalsim
-from inferspec.tools.metalsim.compiler import compiler
 
 Arguments = Mapping[str, Any]
 Launched = tuple[metalsim.runtime.Launch, metalsim.runtime.Outcome]

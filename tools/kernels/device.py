@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from inferspec import __version__
+from inferspec import __version__, compiler
 from inferspec.tools import arguments, metalsim
 from inferspec.tools.kernels.cases import Arguments, Case, cases
 from inferspec.tools.kernels.job import Unusable
@@ -99,7 +99,7 @@ def run(out: Console) -> list[Outcome]:
             "run-on-device runs Metal kernels natively: it takes a Mac, with the GPU as MLX's default device"
         )
     try:
-        metalsim.compiler.compiler()
+        compiler.compiler()
     except metalsim.NoCompiler as error:
         raise Unusable(str(error)) from None
     from inferspec.impl.kernels.metal import dtypes

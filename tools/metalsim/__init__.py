@@ -24,7 +24,8 @@ Check mode rather misses a mistake than accuses a right kernel. It does not see:
   compare-and-exchange that fails counts as one that wrote.
 """
 
-from .compiler import CompileError, NoCompiler
+from inferspec.compiler import CompileError, NoCompiler
+
 from .errors import KernelError, Refused, describe
 from .install import install, installed, uninstall
 from .library import Kernel, Library

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from inferspec.compiler import compiler
 from inferspec.tools.metalsim import NoCompiler
-from inferspec.tools.metalsim.compiler import compiler
 
 
 @pytest.fixture(scope="session")

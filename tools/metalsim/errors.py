@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .compiler import CompileError
+from inferspec.compiler import CompileError
+
 from .reports import Report, Site
 from .source import Place
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from . import compiler, runtime
+from inferspec import compiler
+
+from . import runtime
 from .process import HEADERS
 
 # What MSL's headers would supply, as far as these kernels need it.

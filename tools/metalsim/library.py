@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from . import compiler, runtime
+from inferspec import compiler
+
+from . import runtime
 from .declarations import declarations
 from .dtypes import bytes_of, number
 from .errors import KernelError

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from . import compiler
-from .compiler import CompileError
+from inferspec import compiler
+from inferspec.compiler import CompileError
+
 from .errors import Refused
 from .rewrite import scan
 from .source import Source

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import compiler
+from inferspec import compiler
 
 HERE = Path(__file__).parent
 HEADERS = HERE / "include"

@@ -18,7 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import arithmetic, compiler, process, symbols
+from inferspec import compiler
+
+from . import arithmetic, process, symbols
 from .listing import Listing
 from .process import runtime_library
 from .reports import Access, Finding, Report, Site

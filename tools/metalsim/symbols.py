@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from .compiler import MAC, UNIT
+from inferspec.compiler import MAC, UNIT
+
 from .reports import Site
 
 HEADERS = Path(__file__).parent / "include"

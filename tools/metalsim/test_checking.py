@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from . import compiler
+from inferspec import compiler
+
 from .handwritten import run
 from .reports import Finding, Report, Site
 from .runtime import Mode, Schedule

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from . import compiler, process, runtime
+from inferspec import compiler
+
+from . import process, runtime
 
 ANSWER = 'extern "C" int answer() { return 42; }'
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, compiler.CANDIDATES)), reason="there is no C++ compiler")
@@ -97,7 +99,9 @@ def test_the_cache_is_where_the_user_wants_it(tmp_path: Path, monkeypatch: pytes
 def test_a_cache_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("METALSIM_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(OSError, match=r"cannot keep what it builds in .*file/cache .*name a folder in METALSIM_CACHE"):
+    with pytest.raises(
+        OSError, match=r"what is compiled cannot be kept in .*file/cache .*name a folder in METALSIM_CACHE"
+    ):
         compiler.cache_folder()
 
 
@@ -219,7 +223,7 @@ BUILD = """
 import sys, time
 from pathlib import Path
 sys.path[:0] = {path!r}
-from {package} import compiler
+from inferspec import compiler
 while not Path({go!r}).exists():
     time.sleep(0.01)
 print(compiler.shared_library({source!r}, ["-O2"], label="answer"))
@@ -237,7 +241,7 @@ def test_processes_that_build_the_same_at_once_compile_it_once(
     slow.chmod(0o755)
     monkeypatch.setenv("METALSIM_CXX", str(slow))
     go = tmp_path / "go"
-    script = BUILD.format(path=sys.path, package=compiler.__package__, go=str(go), source=ANSWER)
+    script = BUILD.format(path=sys.path, go=str(go), source=ANSWER)
     workers = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     go.touch()
     paths = {worker.communicate(timeout=60)[0].strip() for worker in workers}
@@ -282,7 +286,7 @@ def test_errors_beyond_a_dozen_are_only_counted(cache: Path) -> None:
 ELSEWHERE = """
 import locale, sys
 sys.path[:0] = {path!r}
-from {package} import compiler
+from inferspec import compiler
 assert locale.getencoding().lower() not in ("utf-8", "utf8"), locale.getencoding()
 print(compiler.shared_library({source!a}, [], label="answer"))
 """
@@ -290,7 +294,7 @@ print(compiler.shared_library({source!a}, [], label="answer"))
 
 @needs_compiler
 def test_a_source_of_any_letters_is_built_whatever_letters_the_users_locale_has(cache: Path) -> None:
-    script = ELSEWHERE.format(path=sys.path, package=compiler.__package__, source=ANSWER + " // β → α")
+    script = ELSEWHERE.format(path=sys.path, source=ANSWER + " // β → α")
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([sys.executable, "-c", script], env=os.environ | plain, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from . import arithmetic, compiler
+from inferspec import compiler
+
+from . import arithmetic
 from .handwritten import run
 from .library import Library
 from .runtime import Cost, Mode

@@ -608,8 +608,8 @@ def test_kernels_of_the_same_text_are_compiled_once(monkeypatch: pytest.MonkeyPa
     def fail(*_: Any, **__: Any) -> Any:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("inferspec.tools.metalsim.compiler.preprocess", fail)
-    monkeypatch.setattr("inferspec.tools.metalsim.compiler.shared_library", fail)
+    monkeypatch.setattr("inferspec.compiler.preprocess", fail)
+    monkeypatch.setattr("inferspec.compiler.shared_library", fail)
     assert np.array_equal(run(metal_kernel("copy", ["x"], ["out"], COPY), x), x)
 
 

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from inferspec.tools.metalsim.compiler import is_clang
+from inferspec.compiler import is_clang
 from inferspec.tools.metalsim.snippets import launch, same_bits
 
 pytestmark = pytest.mark.usefixtures("cxx")

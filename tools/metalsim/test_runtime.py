@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from . import compiler, process, runtime
+from inferspec import compiler
+
+from . import process, runtime
 from .handwritten import library, run
 from .reports import Finding, Site
 from .runtime import Buffer, Launch, Mode, Schedule

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from . import compiler, symbols
+from inferspec import compiler
+
+from . import symbols
 from .reports import Site
 
 ATOS = f"""\

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
+from inferspec import compiler
 from inferspec.impl.arguments import whole
 
 SOURCE = Path(__file__).resolve().parent / "source"
@@ -147,9 +148,6 @@ def _path(named: str) -> str:
 
 @cache
 def _loaded(name: str) -> ctypes.CDLL:
-    # Late: what never calls a kernel needs no compiler.
-    from inferspec.tools.metalsim import compiler
-
     try:
         built = compiler.shared_library(
             units(), flags(name), includes=[SOURCE], label=f"inferspec_cpu_{name}", link_flags=["-pthread"]

@@ -18,6 +18,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from inferspec import compiler
 from inferspec.impl.attention import scaled_dot_product_attention
 from inferspec.impl.kernels.cpu import attention, library
 from inferspec.impl.kernels.cpu.test_builds import (
@@ -34,7 +35,6 @@ from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.flash_attention import FlashAttention
 from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype, operations, round_to, unit_roundoff, within
 from inferspec.spec.paged_attention import PagedAttention
-from inferspec.tools.metalsim import compiler
 
 DRIVER = Path(__file__).resolve().parent / "attention_driver.cpp"
 KERNELS = ("attention.cpp", "amx.cpp")

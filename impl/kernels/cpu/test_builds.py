@@ -19,12 +19,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from inferspec import compiler
 from inferspec.impl.kernels.cpu import library
 from inferspec.spec.contract import Operation
 from inferspec.spec.linear import Linear
 from inferspec.spec.numerics import Precision, f64, round_to, within
 from inferspec.spec.quantization import QuantizedEmbedding, QuantizedMatmul
-from inferspec.tools.metalsim import compiler
 
 DTYPES = ("float32", "float16", "bfloat16")
 PRODUCT, ROWS, DENSE = range(3)

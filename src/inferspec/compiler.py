@@ -1,4 +1,4 @@
-"""The C++ compiler: finding it, and building with it into a cache that parallel processes share.
+"""The C++ compiler, of metalsim and of the CPU kernels: finding it, and building with it into a cache that processes share.
 
 Nothing is built twice: a library's file name is the hash of all that it is made from (its source, the flags, the compiler,
 the headers it may include), so an entry is never changed once it is there and needs no bookkeeping.
@@ -90,7 +90,7 @@ def compiler() -> str:
         f"METALSIM_CXX names {named!r}, which is no program" if named else f"none of {', '.join(CANDIDATES)} is there"
     )
     raise NoCompiler(
-        f"metalsim needs a C++ compiler and {missing}: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
+        f"a C++ compiler is needed, and {missing}: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
         "gcc-c++; macOS: xcode-select --install), or name one in METALSIM_CXX"
     )
 
@@ -117,7 +117,7 @@ def cache_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(
-            f"metalsim cannot keep what it builds in {folder} ({error}); name a folder in METALSIM_CACHE"
+            f"what is compiled cannot be kept in {folder} ({error}); name a folder in METALSIM_CACHE"
         ) from None
     return folder
 
