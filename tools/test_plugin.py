@@ -83,7 +83,7 @@ TROUBLES = {
     "SMAX-09": ("hung", "no answer within 1"),
     "CMASK-03": ("overclaimed", "is a stub: it returns None"),
     "ATTN-15": ("overclaimed", "refuses what its envelope includes: NotImplementedError: masks"),
-    "MHA-07": ("overclaimed", "is a stub: it raises NotImplementedError"),
+    "MHA-07": ("overclaimed", "does not answer its plainest call (NotImplementedError: "),
     "MLP-08": ("crashed", "died"),
     "EMB-05": ("overclaimed", "refuses what its envelope includes: ValueError: no float16"),
     "EMB-15": ("failed", "raises: RuntimeError: no float16"),

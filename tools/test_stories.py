@@ -270,7 +270,7 @@ def test_a_step_that_is_not_implemented_is_refused_where_that_is_right(trial):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("no", "it is a stub: step 1, add(n=2), raises NotImplementedError (step 1: NotImplementedError: no)"),
+        ("no", "step 1, add(n=2): is offered and not there (step 1: NotImplementedError: no)"),
         ("'mul' not implemented for 'Half'", "step 1, add(n=2): refuses what its envelope includes (step 1: "),
     ],
 )
@@ -291,7 +291,7 @@ def test_an_objection_to_a_refusal_that_is_not_implemented_is_an_overclaim(trial
 def test_to_a_course_a_step_that_is_not_implemented_is_not_written_yet(trial, monkeypatch):
     monkeypatch.setattr(trial.subject, "call", lambda *_: REFUSED)
     trial.subject.description.layout = "course"
-    with pytest.raises(Nonconformance, match=r"is a stub: step 1, .* raises NotImplementedError"):
+    with pytest.raises(Nonconformance, match=r"step 1, .* not there .*NotImplementedError"):
         trial.observe(Call("it", STEPS))
 
 

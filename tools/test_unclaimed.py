@@ -80,6 +80,29 @@ def silu(x):
 WRITTEN, BEGUN = "return (x / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype)", "return None"
 
 
+FOURS = """
+import numpy as np
+def silu(x):
+    if x.shape[-1] % 4:
+        raise NotImplementedError("rows are multiples of four")
+    return (x / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype)
+"""
+
+
+def test_what_lacks_no_more_than_its_plainest_call_is_called_no_stub(tmp_path):
+    (tmp_path / "fours.py").write_text(FOURS, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "fours.py"), {}, "quick", 0, limit=20.0)
+    try:
+        state, told = session.smoke["silu"]
+        assert state == "overclaimed"
+        assert "its plainest call (NotImplementedError: rows are multiples of four (at " in told
+        assert (
+            'leave it out if it is a stub, or say what it takes in ENVELOPE["linear"], whose keys are dtypes, ' in told
+        )
+    finally:
+        session.close()
+
+
 @pytest.mark.parametrize(("answer", "state"), [(WRITTEN, "passed"), (BEGUN, "overclaimed")])
 def test_a_plain_call_outside_of_the_envelope_shows_no_stub(tmp_path, answer, state):
     (tmp_path / "half.py").write_text(HALF_ALONE.replace("ANSWER", answer), encoding="utf-8")

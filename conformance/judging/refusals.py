@@ -17,7 +17,7 @@ SIGNED_WORDS = "torch has few operations on uint32: take the bits as signed word
 """What can be done where a library lacks an operation on words without sign."""
 
 LACKS = re.compile(r"not implemented for '")
-"""How torch says that a kernel lacks a dtype, in a NotImplementedError or, before that, a RuntimeError: that is no stub."""
+"""How torch says that a kernel lacks a dtype, in a NotImplementedError or, before that, a RuntimeError: the subject has it otherwise."""
 
 UNTAKEN = re.compile(
     r"not (yet |currently )?(implemented|support(ed)?)\b|unsupported|same dtype|scalar type", re.IGNORECASE
@@ -72,10 +72,6 @@ class Choices:
     def refuse(self, call: Call, said: str) -> None:
         """A call was refused."""
         self.refused.setdefault(words(said), set()).add(choices_of(call))
-
-    def answers(self, operation: str) -> bool:
-        """Whether any call of an operation was answered."""
-        return any(of == operation for of, _, _ in self.answered)
 
     def explain(self, call: Call, said: str, key: str) -> bool:
         """Whether a key explains every refusal in these words: others of its choices were answered, and none of those refused."""

@@ -8,7 +8,7 @@ from inferspec.conformance.bridge.arrays import KINDS
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.bridge.layouts.packages import UNFILLED
 from inferspec.conformance.bridge.signatures import AdapterError
-from inferspec.conformance.calls import Call
+from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.judging.unclaimed import claimed_call
 from inferspec.conformance.subject import Description, SubjectDied
@@ -59,11 +59,12 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
         # What is only begun, or needs what is not built here, is not claimed.
         why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
         description.absent[operation] = why or f"{operation} raises NotImplementedError"
-    elif (seen.stub or seen.unwritten) and not _answers_within(operation, subject, description):
-        text = "returns None" if seen.stub and not seen.raised else "raises NotImplementedError"
-        return {operation: ("overclaimed", f"{operation} is a stub: it {text}; leave out what is not there")}
     elif seen.stub or seen.unwritten:
-        return {}
+        # The plainest call may lie outside of the envelope, where NotImplementedError is right.
+        claimed = _seen_within(operation, subject, description) or seen
+        # That a step was refused is a result too.
+        answered = bool(claimed.results) and not claimed.unwritten
+        return {} if answered else {operation: ("overclaimed", _pretended(operation, claimed))}
     elif not subject.layout and not seen.results and not seen.raised:
         raise AdapterError(
             f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
@@ -74,17 +75,25 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
     return {}
 
 
-def _answers_within(operation: str, subject: HostedSubject, description: Description) -> bool:
-    """Whether a call within its envelope is answered: the plainest one may lie outside, where NotImplementedError is right."""
+def _seen_within(operation: str, subject: HostedSubject, description: Description) -> Observation | None:
+    """What comes of a call within its envelope; None where nothing is claimed, or the subject dies of it."""
     call = claimed_call(operation, description)
-    if call is None:
-        return False
     try:
-        seen = subject.call(call)
+        return subject.call(call) if call else None
     except SubjectDied:
-        return False
-    # That a step was refused is a result too.
-    return bool(seen.results) and not seen.unwritten
+        return None
+
+
+def _pretended(operation: str, seen: Observation) -> str:
+    """What to say of an operation whose plainest call is not answered: it may be a stub, or lack what just this one asks for."""
+    if seen.stub and not seen.raised:
+        return f"{operation} is a stub: it returns None; leave out what is not there"
+    contract = located(operation)[0]
+    told = f"{seen.raised}: {seen.message}" if seen.raised else seen.message
+    return (
+        f"{operation} does not answer its plainest call ({told}); leave it out if it is a stub, or say what it takes in"
+        f' ENVELOPE["{contract.component}"], whose keys are {", ".join(contract.envelope)}'
+    )
 
 
 def _promised(operation: str) -> str:

@@ -146,19 +146,15 @@ class Trial:
         # What is not implemented is refused, where that is right; to a course it is what is not written yet.
         layout = self.subject.description.layout
         if observation.stub and (layout or not observation.raised):
-            raise self._stub(observation, call)
+            raise self._absent(observation, call)
         if layout and observation.unwritten:
             raise self._unwritten(observation, call, observation.unwritten[0])
         return observation
 
-    def _stub(self, observation: Observation, call: Call) -> Nonconformance:
-        text = f"raises NotImplementedError: {observation.message}" if observation.raised else "returns None"
-        return Nonconformance(f"{call.operation} is a stub: it {text}", call, "overclaimed")
-
-    def _lacks_a_choice(self, seen: Observation, call: Call) -> bool:
-        """Whether what raises NotImplementedError is there, and lacks a kernel or a choice: others were answered."""
-        answers = self._choices.answers(call.operation)
-        return bool(seen.raised) and (answers or LACKS.search(seen.message) is not None)
+    def _absent(self, seen: Observation, call: Call) -> Nonconformance:
+        """A call was not refused, and what it asks for is not there."""
+        text = f"raises {seen.raised}: {seen.message}" if seen.raised else "is a stub: it returns None"
+        return Nonconformance(f"{call.operation} {text}", call, "overclaimed")
 
     def _unwritten(self, seen: Observation, call: Call, step: str) -> Nonconformance:
         """A step of a story raised NotImplementedError, and is none that is to be refused."""
@@ -167,7 +163,7 @@ class Trial:
         if LACKS.search(seen.message):
             text = f"{told}: refuses what its envelope includes ({seen.message}); {self._advice(call, seen.message)}"
         else:
-            text = f"{call.operation} is a stub: {told}, raises NotImplementedError ({seen.message})"
+            text = f"{told}: is offered and not there ({seen.message})"
         return Nonconformance(text, call, "overclaimed")
 
     def objection(self, call: Call, seen: Observation, number: int, text: str, refusal: bool) -> Nonconformance:
@@ -191,8 +187,6 @@ class Trial:
     def answered(self, call: Call, watch: bool = False, results: Sequence[Result] = ()) -> Observation:
         """Make a call that must return what its operation returns, and return what was seen of it."""
         observation = self.observe(call, watch, results)
-        if observation.stub and not self._lacks_a_choice(observation, call):
-            raise self._stub(observation, call)
         if observation.raised:
             error = f"{observation.raised}: {observation.message}"
             if not (observation.stub or refuses(observation)):
