@@ -30,6 +30,7 @@ _watch = pytest.StashKey[Any]()
 _results = pytest.StashKey["Results"]()
 _certificate = pytest.StashKey[dict[str, Any]]()
 _unwritten = pytest.StashKey[str]()
+"""Why there is no certificate of this run."""
 _files = pytest.StashKey[dict[str, str]]()
 
 
@@ -445,16 +446,26 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     certificate = config.stash[_session].conclude(results.outcomes(), arguments, every, whole=not cut)
     config.stash[_certificate] = certificate
     if path := _option(config, "--certificate"):
-        from inferspec.conformance.reporting.certificate import write
-
-        try:
-            write(certificate, path)
-        except OSError as error:
-            config.stash[_unwritten] = str(error)
-            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        _write(session, certificate, Path(path), stopped=exitstatus == pytest.ExitCode.INTERRUPTED)
     unsound = certificate["verdict"] == "nonconformant" or certificate["kit"]["altered"]
     if unsound and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _write(session: pytest.Session, certificate: dict[str, Any], path: Path, stopped: bool) -> None:
+    """Write the certificate; that of a run that was stopped before its end takes no earlier one's place."""
+    from inferspec.conformance.reporting.certificate import write
+
+    if stopped and path.exists():
+        session.config.stash[_unwritten] = (
+            f"certificate: {path} is of an earlier run, and stays: this one was stopped before its end"
+        )
+        return
+    try:
+        write(certificate, path)
+    except OSError as error:
+        session.config.stash[_unwritten] = f"the certificate could not be written: {error}"
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
 
 def _spare_hypothesis(config: pytest.Config) -> None:
@@ -484,7 +495,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section(f"conformance of {result['subject']['name']}")
     for line, style in lines(result):
         terminalreporter.write_line(line, **style)
-    if error := config.stash.get(_unwritten, ""):
-        terminalreporter.write_line(f"the certificate could not be written: {error}", red=True)
+    if why := config.stash.get(_unwritten, ""):
+        terminalreporter.write_line(why, red=True)
     elif path := _option(config, "--certificate"):
         terminalreporter.write_line(f"certificate: {path}")

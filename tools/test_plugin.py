@@ -158,6 +158,19 @@ def test_who_is_interrupted_is_not_said_to_have_changed_the_kit(certify):
     assert (run.certificate["complete"], run.certificate["verdict"]) == (False, "incomplete")
 
 
+def test_who_is_interrupted_keeps_the_certificate_of_an_earlier_run(tmp_path, write, run_pytest):
+    write(tmp_path, {"mask.py": MASK, "leaving.py": LEAVING})
+    options = ("--impl", "./mask.py", *only("CMASK-01"), "-p", "leaving", "-n", "0", "--certificate", "mask.json")
+    for earlier in (False, True):
+        if earlier:
+            (tmp_path / "mask.json").write_text("of an earlier run", encoding="utf-8")
+        run = run_pytest(tmp_path, "--pyargs", "inferspec.conformance.test_attention", *options)
+        assert run.code == pytest.ExitCode.INTERRUPTED
+        stays = "mask.json is of an earlier run, and stays: this one was stopped before its end"
+        assert (stays in run.text, "\ncertificate: mask.json\n" in run.text) == (earlier, not earlier)
+    assert (tmp_path / "mask.json").read_text(encoding="utf-8") == "of an earlier run"
+
+
 # Verdicts and exit codes, on a component of one cheap operation
 
 MASK = """
