@@ -58,6 +58,7 @@ def test_an_answer_that_the_subject_wrote_itself_is_a_crash(tmp_path, message, s
     [
         ("os.kill(os.getpid(), signal.SIGTERM)", r"died in RoPE.* \(SIGTERM\)"),
         ("os._exit(7)", r"died in RoPE.* \(exit code 7\)"),
+        ("os._exit(0)", r"died in RoPE.* \(exit code 0\)"),
         pytest.param(
             "os.kill(os.getpid(), signal.SIGRTMIN + 3)",
             r"died in RoPE.* \(signal \d+\)",
@@ -69,6 +70,26 @@ def test_how_a_process_ended_is_told(tmp_path, ends, told):
     with pytest.raises(SubjectDied, match=told) as death:
         called(tmp_path, f"import os, signal\ndef rope(x): {ends}\n")
     assert death.value.state == "crashed"
+
+
+LAST_WORDS = """
+import os, sys
+calls = []
+def rope(x):
+    calls.append(x)
+    if len(calls) > 1:
+        os._exit(7)
+    print("of the first call", file=sys.stderr)
+    return x
+"""
+
+
+def test_what_a_process_wrote_in_an_earlier_call_is_not_its_last_words(tmp_path):
+    (tmp_path / "rope.py").write_text(LAST_WORDS, encoding="utf-8")
+    subject = HostedSubject(str(tmp_path / "rope.py"))
+    subject.call(plain_call("RoPE"))
+    with pytest.raises(SubjectDied, match=r"\(exit code 7\)$"):
+        subject.call(plain_call("RoPE"))
 
 
 @pytest.mark.parametrize(

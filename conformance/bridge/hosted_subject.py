@@ -104,6 +104,7 @@ class HostedSubject:
         self._asked: Arena | None = None
         self._answered: Arena | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the subject
+        self._written_before = 0
         self._description = known
         self._fresh = False
         self._asked_so_far = 0
@@ -190,6 +191,7 @@ class HostedSubject:
     def _ask(self, message: Mapping[str, Any], limit: float, what: Any) -> dict[str, Any]:
         """The answer to a message. Each has a number: a process that answers twice would else answer the next one too."""
         self._asked_so_far += 1
+        self._written_before = os.fstat(self._output.fileno()).st_size
         size = self._send({**message, "number": self._asked_so_far})
         answer = self._receive(limit + size / BYTES_A_SECOND, what)
         if not isinstance(answer, dict) or answer.pop("number", None) != self._asked_so_far:
@@ -306,13 +308,13 @@ class HostedSubject:
             _end_all(process)
             process.communicate()
             code = process.returncode
-            if state == "crashed" and code:
+            if state == "crashed" and code is not None:
                 message += f" ({_signal(-code)})" if code < 0 else f" (exit code {code})"
         raise SubjectDied(state, message + self._tail())
 
     def _tail(self) -> str:
-        """The last line that the subject wrote, if any."""
-        self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - 2000))
+        """The last line that the subject wrote since it was asked, if any."""
+        self._output.seek(max(self._written_before, self._output.seek(0, os.SEEK_END) - 2000))
         lines = self._output.read().decode(errors="replace").strip().splitlines()
         return f"; it last wrote: {readable(lines[-1])}" if lines else ""
 
