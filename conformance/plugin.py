@@ -456,7 +456,7 @@ def _write(session: pytest.Session, certificate: dict[str, Any], path: Path, sto
     """Write the certificate; that of a run that was stopped before its end takes no earlier one's place."""
     from inferspec.conformance.reporting.certificate import write
 
-    if stopped and path.exists():
+    if stopped and path.is_file():
         session.config.stash[_unwritten] = (
             f"certificate: {path} is of an earlier run, and stays: this one was stopped before its end"
         )

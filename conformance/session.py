@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.bridge.layouts import LAYOUTS
 from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
@@ -77,13 +78,13 @@ class Session:
         components: those that are asked for, all if empty (see `HostedSubject`).
         """
         if profile not in EXAMPLES:
-            raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}")
+            raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}{meant(profile, EXAMPLES)}")
         if metal not in MODES:
             raise ValueError(f"--metal {metal}: it takes {', '.join(MODES)}")
         if not 0 < limit <= DAY:
             raise ValueError(f"--call-limit {limit}: it takes seconds, more than 0 and up to {DAY}")
         if layout and layout not in LAYOUTS:
-            raise ValueError(f"--layout {layout}: it takes {', '.join(LAYOUTS)}")
+            raise ValueError(f"--layout {layout}: it takes {', '.join(LAYOUTS)}{meant(layout, LAYOUTS)}")
         subject = HostedSubject(spec, replacements, limit, metal=metal, layout=layout, components=components)
         try:
             return cls._of(subject, spec, profile, seed, limit, replacements)

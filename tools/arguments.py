@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.spec import COMPONENTS
@@ -18,12 +19,22 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
+UNKNOWN_CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<choices>.*)\)$")
+"""How argparse tells of a command, or of an option's value, that is not among those that there are."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that the options know, as `parser`: an error is told with the usage of the command that was given."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.set_defaults(parser=self)
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the usage and the message, and of a choice that is not there with what may have been meant."""
+        if found := UNKNOWN_CHOICE.search(message):
+            message += meant(found["given"], re.findall(r"[\w.-]+", found["choices"]))
+        super().error(message)
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help; OSError where that fails, which argparse keeps to itself."""

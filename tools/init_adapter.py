@@ -27,6 +27,7 @@ from inferspec.spec import contract as contract_of
 from inferspec.spec.contract import REQUIRED, STORY, Contract, Operation
 from inferspec.tools.arguments import no_component
 from inferspec.tools.explain import ROOT, bare, prose
+from inferspec.tools.told import told
 
 HEAD = '''"""{name}: what `inferspec` certifies of it.
 
@@ -88,7 +89,7 @@ def command(options: argparse.Namespace) -> int:
     console = Console(highlight=False, soft_wrap=True)
     try:
         write(options.file, options.component)
-    except (Refused, OSError) as error:
+    except Refused as error:
         console.print(str(error), style="red", markup=False)
         return 2
     console.print(f"{options.file}: fill in what you have, then")
@@ -109,6 +110,8 @@ def write(file: Path, components: Sequence[str] = ()) -> None:
             out.write(adapter(file, components or COMPONENTS))
     except FileExistsError:
         raise Refused(f"{file} is there already; it stays as it is") from None
+    except OSError as error:
+        raise Refused(f"{file} cannot be written: {told(error)}") from error
 
 
 def _taken(file: Path) -> str:

@@ -104,6 +104,7 @@ def test_a_file_with_the_name_of_a_module_that_the_host_needs_does_no_harm(folde
     [
         ("nowhere", "no module 'nowhere' can be imported from here; give a dotted module, a path such as ./kernels.py"),
         ("./nowhere.py", "there is no file or package nowhere.py"),
+        ("./mine.json", "mine.json is no Python file; it takes one, or the folder of a package"),
         ("mine:nothing", "has no 'nothing'"),
         ("mine.nothing", "importing it failed with ModuleNotFoundError"),
         ("inferspec.spec.rope", "inferspec.spec.rope is a part of what judges; it certifies nothing"),
@@ -112,6 +113,7 @@ def test_a_file_with_the_name_of_a_module_that_the_host_needs_does_no_harm(folde
 )
 def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
     module(folder, ROPE)
+    (folder / "mine.json").write_text("{}", encoding="utf-8")
     assert says in refused(spec)
 
 

@@ -157,6 +157,18 @@ def test_a_page_that_may_not_be_written_is_told_before_the_work(page, tmp_path, 
     assert f"{page} cannot be written: you may not write there" in says
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["verfy", "mine.json"], "); did you mean verify?\n"),
+        (["golden", "chek"], "); did you mean check?\n"),
+        (["faults", "--profile", "quik"], "); did you mean quick?\n"),
+    ],
+)
+def test_a_command_that_is_not_there_is_told_with_what_may_have_been_meant(arguments, says, capsys):
+    assert says in bad_usage(arguments, capsys)
+
+
 def bad_usage(arguments, capsys) -> str:
     """What a command line that the parser refuses is told."""
     with pytest.raises(SystemExit) as caught:

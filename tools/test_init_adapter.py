@@ -102,7 +102,7 @@ def test_a_component_by_itself(tmp_path, capsys):
         ("my-adapter.py", [], "is no name of a Python module"),
         ("mine.txt", [], "is no name of a Python module"),
         ("mine.py", ["--component", "ropes"], f"the components are {COMPONENTS[0]}"),
-        ("nowhere/mine.py", [], "No such file or directory"),
+        ("nowhere/mine.py", [], "nowhere/mine.py cannot be written: no such file or directory"),
     ],
 )
 def test_it_overwrites_nothing_and_refuses_what_cannot_be(tmp_path, capsys, name, arguments, why):

@@ -207,6 +207,7 @@ def test_a_verdict_needs_a_whole_run_and_decides_the_exit_code(certify, subject,
     ("options", "says"),
     [
         (("--profile", "bad"), "--profile bad: it takes quick, standard, full, nightly"),
+        (("--profile", "quik"), "full, nightly; did you mean quick?"),
         (("--with", "rope"), "--with rope: it takes PART=SUBJECT"),
         (("--call-limit", "-1"), "--call-limit -1.0: it takes seconds, more than 0"),
         (("--call-limit", "inf"), "--call-limit inf: it takes seconds, more than 0"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 LONGEST = 200
 """Characters of it."""
 
@@ -10,6 +12,10 @@ def told(error: Exception) -> str:
     """An error in a line; what it quotes of a file is cut short."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not text in {error.encoding}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON: {error}" if error.doc.strip() else "it is empty"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror[0].lower()}{error.strerror[1:]}"
     text = f"it has no {error.args[0]}" if isinstance(error, KeyError) and error.args else str(error)
     return shortened(" ".join(text.split()))
 

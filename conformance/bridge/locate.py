@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from importlib.machinery import all_suffixes
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -87,6 +88,8 @@ def _as_module(path: Path) -> str:
 def _import_path(path: Path, spec: str) -> ModuleType:
     if not path.exists():
         raise AdapterError(f"{spec}: there is no file or package {path.name} in {path.parent}")
+    if path.is_file() and not path.name.endswith(tuple(all_suffixes())):
+        raise AdapterError(f"{spec}: {path.name} is no Python file; it takes one, or the folder of a package")
     sys.path.insert(0, str(path.parent))
     try:
         module = importlib.import_module(path.stem)

@@ -278,6 +278,8 @@ def problems(certificate: Any) -> list[str]:
     errors = sorted(
         jsonschema.Draft202012Validator(schema).iter_errors(certificate), key=lambda e: list(map(str, e.path))
     )
+    if not isinstance(certificate, dict) or certificate.keys().isdisjoint(schema["required"]):
+        return ["it is no certificate"]
     if errors:
         return [f"{'/'.join(map(str, e.path)) or 'certificate'}: {e.message}" for e in errors]
     return [

@@ -19,36 +19,58 @@ from inferspec.tools import arguments
 from inferspec.tools.certificates import badge, comparing, merging, reading
 from inferspec.tools.certificates.reading import Refused
 
+CERTIFICATE = "what --certificate wrote"
+
 COLOURS = {1: "green", -1: "red", 0: ""}
 
 
 def add_parsers(commands: Any) -> None:
     """Add the commands to the parser of the command line."""
-    verify = commands.add_parser("verify", help="check a certificate: schema, digest, requirement list, verdict")
-    verify.add_argument("certificate", type=Path)
+    verify = commands.add_parser(
+        "verify",
+        help="check a certificate: schema, digest, requirement list, verdict",
+        description="Check a certificate: schema, digest, requirement list, verdict. Exit code 0: sound, 1: refused, 2: no JSON.",
+    )
+    verify.add_argument("certificate", type=Path, metavar="FILE", help=CERTIFICATE)
     verify.set_defaults(command=_told(_verify))
 
-    report = commands.add_parser("report", help="certificates as one page of HTML, side by side")
-    report.add_argument("certificate", type=Path, nargs="+")
+    report = commands.add_parser(
+        "report",
+        help="certificates as one page of HTML, side by side",
+        description="Show certificates as one page of HTML, side by side: what holds, worst errors, failures.",
+    )
+    report.add_argument("certificate", type=Path, nargs="+", metavar="FILE", help=CERTIFICATE)
     report.add_argument(
         "--out", type=arguments.written, default=Path("report.html"), metavar="FILE", help="default: report.html"
     )
     report.set_defaults(command=_told(_report))
 
-    mark = commands.add_parser("badge", help="a certificate's verdict as JSON for a shields.io endpoint badge")
-    mark.add_argument("certificate", type=Path)
+    mark = commands.add_parser(
+        "badge",
+        help="a certificate's verdict as JSON for a shields.io endpoint badge",
+        description="Tell a certificate's verdict as JSON for a shields.io endpoint badge.",
+    )
+    mark.add_argument("certificate", type=Path, metavar="FILE", help=CERTIFICATE)
     mark.add_argument("--label", default="inferspec", metavar="TEXT", help="the left half (default: inferspec)")
     mark.add_argument("--out", type=arguments.written, metavar="FILE", help="write it here, and not to the terminal")
     mark.set_defaults(command=_told(_badge))
 
-    merge = commands.add_parser("merge", help="join the certificates of `pytest conformance --shard I/N` into one")
-    merge.add_argument("certificate", type=Path, nargs="+")
-    merge.add_argument("--out", type=arguments.written, required=True, metavar="FILE")
+    merge = commands.add_parser(
+        "merge",
+        help="join the certificates of `pytest conformance --shard I/N` into one",
+        description="Join the certificates of one run's parts, made by `pytest conformance --shard 1/N` to N/N, into one.",
+    )
+    merge.add_argument("certificate", type=Path, nargs="+", metavar="FILE", help=CERTIFICATE)
+    merge.add_argument("--out", type=arguments.written, required=True, metavar="FILE", help="where to")
     merge.set_defaults(command=_told(_merge))
 
-    diff = commands.add_parser("diff", help="what moved from one certificate to another")
-    diff.add_argument("before", type=Path)
-    diff.add_argument("after", type=Path)
+    diff = commands.add_parser(
+        "diff",
+        help="what moved from one certificate to another",
+        description="Tell what moved from one certificate to another. Exit code 0: nothing became worse, 1: something did, 2: one cannot be read.",
+    )
+    diff.add_argument("before", type=Path, metavar="BEFORE", help=CERTIFICATE)
+    diff.add_argument("after", type=Path, metavar="AFTER", help="a later one")
     diff.set_defaults(command=_told(_diff))
 
 

@@ -249,6 +249,27 @@ def test_a_certificate_of_another_kit_can_be_compared_but_not_shown_as_sound(tmp
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "it.json cannot be read: no such file or directory"),
+        ("", "it.json cannot be read: it is empty"),
+        ("verdict: conformant", "it.json cannot be read: it is not JSON: Expecting value: line 1"),
+        ("[]", "it is no certificate"),
+        ('{"certificate": "of swimming"}', "it is no certificate"),
+    ],
+)
+def test_what_is_no_certificate_is_told_in_a_line(text, says, tmp_path, capsys):
+    file = tmp_path / "it.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    for command in ("verify", "report", "badge"):
+        code = 1 if command == "verify" and says == "it is no certificate" else 2
+        assert cli.main([command, str(file)]) == code
+        (line,) = capsys.readouterr().out.splitlines()
+        assert says in line
+
+
 @pytest.mark.parametrize("name", ["x[/]", "x[cpu]", "x[red]"])
 def test_a_name_with_brackets_is_shown_as_it_is(name, tmp_path, capsys):
     files = written(tmp_path, one=made(name=name), two=made(name="y[/]"))

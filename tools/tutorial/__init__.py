@@ -17,6 +17,7 @@ from rich.text import Text
 
 from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.reporting.certificate import verdict_text
+from inferspec.tools.told import told
 from inferspec.tools.tutorial.checking import Failure, certified, first_failure
 from inferspec.tools.tutorial.lessons import BEGINNING, LESSONS, Lesson, lesson_for
 
@@ -41,7 +42,7 @@ def command(options: argparse.Namespace) -> int:
     try:
         return Tutorial(options.folder, console, _never if options.auto else _asked).run(options.restart)
     except OSError as error:
-        console.print(str(error), style="red", markup=False)
+        console.print(f"{error.filename or options.folder}: {told(error)}", style="red", markup=False)
         return 2
 
 
