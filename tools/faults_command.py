@@ -15,6 +15,7 @@ from rich.table import Table
 
 from inferspec.conformance.suite import EXAMPLES
 from inferspec.tools import arguments as kinds
+from inferspec.tools.told import told_of_file
 
 if TYPE_CHECKING:
     from inferspec.tools.faults import Matrix
@@ -65,7 +66,7 @@ def command(options: argparse.Namespace) -> int:
         try:
             matrix = faults.read(options.read)
         except (OSError, ValueError) as error:
-            console.print(str(error), style="red", markup=False)
+            console.print(told_of_file(error), style="red", markup=False)
             return 2
         looks = any(kill.diagnosis for kill in matrix.kills)
     else:

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from inferspec.tools.told import shortened
+from inferspec.tools.told import shortened, told_of_file
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ def read(path: Path) -> list[Prompt]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error}") from error
+    except OSError as error:
+        raise ValueError(told_of_file(error)) from error
     # Not splitlines: JSON may hold other marks of a line's end inside a string.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

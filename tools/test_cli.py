@@ -191,6 +191,13 @@ def bad_usage(arguments, capsys) -> str:
         (["faults", "--read", "binary"], "`inferspec faults --json` writes: it is not text in utf-8"),
         (["simulate", "--trace", "binary"], "ContextTokens, GeneratedTokens: it is not text in utf-8"),
         (["bench", "--compare", "binary"], "binary cannot be read: it is not text in utf-8"),
+        (["faults", "--read", "nowhere"], "nowhere cannot be read: no such file or directory"),
+        (["mutate", "--join", "nowhere"], "nowhere cannot be read: no such file or directory"),
+        (["specificity", "--join", "nowhere"], "nowhere cannot be read: no such file or directory"),
+        (
+            ["serve-batch", "nowhere", "--model", "tiny-qwen3", "--out", "out.jsonl"],
+            "nowhere cannot be read: no such file or directory",
+        ),
         (["golden", "check", "--model", ""], "there is no model"),
         (["golden", "check", "--model", "."], "there is no model"),
         (["golden", "check", "--model", "tiny-qwen"], "did you mean tiny-qwen3?"),

@@ -280,6 +280,7 @@ def test_a_script_runs_for_a_module():
         (["doubling", "--shapes", "float32[4]"], "it takes a call"),
         (["doubling", "--shapes", "double(x=float33[4])"], "x is float33[4]"),
         (["no_such_module"], "there is no module no_such_module"),
+        (["notes.txt"], "notes.txt is no dotted module, Python file or .metal file"),
         (["missing.metal", "--shapes", LAUNCH], "there is no such file"),
         (["right.metal", "--shapes", "x=float32[64] threads=64"], "threadgroup= is missing"),
         (["right.metal", "--shapes", "other x=float32[64] threads=64 threadgroup=64"], "has no kernel 'other'"),
@@ -292,6 +293,7 @@ def test_a_script_runs_for_a_module():
 def test_what_cannot_be_run_is_told_in_a_line(arguments, told, capsys):
     write("doubling.py", GOOD)
     write("right.metal", RIGHT)
+    write("notes.txt", "")
     code, result = check(*arguments)
     assert code == 2
     assert result == {}

@@ -20,6 +20,13 @@ def told(error: Exception) -> str:
     return shortened(" ".join(text.split()))
 
 
+def told_of_file(error: OSError | ValueError) -> str:
+    """The same of an error that came of reading a file, with the file's name."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be read: {told(error)}"
+    return str(error)
+
+
 def shortened(text: str) -> str:
     """Of a long text its beginning."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"

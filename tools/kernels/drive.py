@@ -157,6 +157,8 @@ def _tests_of(target: str) -> list[Path]:
     """A module's own tests: those in its package, beside it, or in a `tests` folder near it."""
     if target.endswith(".py"):
         return [Path(target)]
+    if Path(target).is_file():
+        raise Unusable(f"{target} is no dotted module, Python file or .metal file")
     try:
         spec = importlib.util.find_spec(target)
     except ImportError as error:

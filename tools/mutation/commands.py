@@ -24,6 +24,7 @@ from inferspec.tools.mutation.mutants import Mutant
 from inferspec.tools.mutation.results import Results
 from inferspec.tools.mutation.running import Fate, Reaches
 from inferspec.tools.processes import pool
+from inferspec.tools.told import told_of_file
 
 
 def add_parser(commands: Any) -> None:
@@ -70,7 +71,7 @@ def command(options: argparse.Namespace) -> int:
         try:
             found = results.joined(options.join)
         except (OSError, ValueError) as error:
-            console.print(str(error), style="red", markup=False)
+            console.print(told_of_file(error), style="red", markup=False)
             return 2
     else:
         chosen = [m for p in populations for m in _chosen(p.mutants, options)]

@@ -19,6 +19,7 @@ from inferspec.spec import contracts
 from inferspec.tools import arguments
 from inferspec.tools.processes import pool
 from inferspec.tools.specificity.rounds import APART, SUBJECTS, Round, Work, joined, written
+from inferspec.tools.told import told_of_file
 
 VARIANTS = "variants"
 
@@ -70,7 +71,7 @@ def command(options: argparse.Namespace) -> int:
         todo = list(works(options))
         every: Iterable[Round] = joined(options.join, todo) if options.join else _run(console, todo, options.n)
     except (OSError, ValueError) as error:
-        console.print(str(error), style="red", markup=False)
+        console.print(told_of_file(error), style="red", markup=False)
         return 2
     rounds: list[Round] = []
     for one in every:

@@ -41,6 +41,9 @@ def command(options: argparse.Namespace) -> int:
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     try:
         return Tutorial(options.folder, console, _never if options.auto else _asked).run(options.restart)
+    except FileExistsError:
+        console.print(f"{options.folder} is a file; it takes a folder", style="red", markup=False)
+        return 2
     except OSError as error:
         console.print(f"{error.filename or options.folder}: {told(error)}", style="red", markup=False)
         return 2

@@ -138,7 +138,7 @@ def test_where_there_is_nobody_to_ask_it_stops(monkeypatch, capsys):
 def test_a_folder_that_cannot_be_made_is_bad_usage(tmp_path, capsys):
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert main(["tutorial", str(tmp_path / "file"), "--auto"]) == 2
-    assert "file: file exists" in " ".join(capsys.readouterr().out.split())
+    assert "file is a file; it takes a folder" in " ".join(capsys.readouterr().out.split())
 
 
 def test_each_lesson_is_found_while_its_mistake_is_there():
