@@ -186,35 +186,45 @@ def _split_half(x: mx.array, heads: int) -> mx.array:
     return x.reshape(heads, -1, 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
 
 
-def _config(head: Header, architecture: str, names: Mapping[str, str], path: Path) -> dict[str, Any]:
-    """The file's settings as a `config.json` has them."""
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a file's metadata says under the name of its architecture."""
 
-    def setting(key: str, default: Any = None) -> Any:
-        value = head.metadata.get(f"{architecture}.{key}", default)
+    metadata: Mapping[str, Any]
+    architecture: str
+    path: Path
+
+    def __call__(self, key: str, default: Any = None) -> Any:
+        """What a key stands for; ValueError where it is not there and has no default."""
+        value = self.metadata.get(f"{self.architecture}.{key}", default)
         if value is None:
-            raise ValueError(f"{path} does not say {architecture}.{key}")
+            raise ValueError(f"{self.path} does not say {self.architecture}.{key}")
         return value
 
-    def scaling() -> dict[str, Any]:
-        """`rope_scaling`, if any."""
-        factor = setting("rope.scaling.factor", setting("rope.scale_linear", 1.0))
-        # A factor alone scales linearly, as in llama.cpp; 0 stands there for none.
-        kind = setting("rope.scaling.type", "none" if factor in (0, 1) else "linear")
-        if kind == "none":
-            return {}
-        if kind not in ("linear", "yarn"):
-            raise ValueError(f"{path}: RoPE scaling is {kind!r}; it takes none, linear or yarn")
-        known = ("type", "factor", "original_context_length", "finetuned")
-        said = {key.removeprefix(f"{architecture}.rope.scaling.") for key in head.metadata if ".rope.scaling." in key}
-        if other := sorted(said.difference(known)):
-            raise ValueError(f"{path} has rope.scaling.{other[0]}; it takes {', '.join(known)}")
-        entry = {"rope_type": kind, "factor": factor}
-        if kind == "yarn":
-            entry["original_max_position_embeddings"] = setting(
-                "rope.scaling.original_context_length", setting("context_length")
-            )
-        return {"rope_scaling": entry}
 
+def _rope_scaling(setting: _Settings) -> dict[str, Any]:
+    """`rope_scaling`, if any."""
+    factor = setting("rope.scaling.factor", setting("rope.scale_linear", 1.0))
+    # A factor alone scales linearly, as in llama.cpp; 0 stands there for none.
+    kind = setting("rope.scaling.type", "none" if factor in (0, 1) else "linear")
+    if kind == "none":
+        return {}
+    if kind not in ("linear", "yarn"):
+        raise ValueError(f"{setting.path}: RoPE scaling is {kind!r}; it takes none, linear or yarn")
+    known, prefix = ("type", "factor", "original_context_length", "finetuned"), f"{setting.architecture}.rope.scaling."
+    said = {key.removeprefix(prefix) for key in setting.metadata if ".rope.scaling." in key}
+    if other := sorted(said.difference(known)):
+        raise ValueError(f"{setting.path} has rope.scaling.{other[0]}; it takes {', '.join(known)}")
+    entry = {"rope_type": kind, "factor": factor}
+    if kind == "yarn":
+        length = setting("rope.scaling.original_context_length", setting("context_length"))
+        entry["original_max_position_embeddings"] = length
+    return {"rope_scaling": entry}
+
+
+def _config(head: Header, architecture: str, names: Mapping[str, str], path: Path) -> dict[str, Any]:
+    """The file's settings as a `config.json` has them."""
+    setting = _Settings(head.metadata, architecture, path)
     heads, hidden = setting("attention.head_count"), setting("embedding_length")
     head_dim = setting("attention.key_length", setting("rope.dimension_count", hidden // heads))
     if (rotated := setting("rope.dimension_count", head_dim)) != head_dim:
@@ -233,7 +243,7 @@ def _config(head: Header, architecture: str, names: Mapping[str, str], path: Pat
         "max_position_embeddings": setting("context_length"),
         "rms_norm_eps": setting("attention.layer_norm_rms_epsilon"),
         "rope_theta": setting("rope.freq_base", 10000.0),
-        **scaling(),
+        **_rope_scaling(setting),
         "attention_bias": any(re.fullmatch(r"blk\.0\.attn_(q|k|v|output)\.bias", name) for name in names),
         "mlp_bias": any(re.fullmatch(r"blk\.0\.ffn_\w+\.bias", name) for name in names),
         "tie_word_embeddings": "output.weight" not in names,

@@ -35,7 +35,7 @@ TOGETHER = {
 
 class Groups(LoadScopeScheduling):
     """Tests of a group go to one worker, every other test by itself. xdist 3.8 does so by marks, but by way of an attribute
-    that pytest 9.2 reads no more."""
+    that pytest 9.2 reads no more. It has no public way to name a test's group: its own schedulers override this method too."""
 
     def _split_scope(self, nodeid: str) -> str:
         return TOGETHER.get(Path(nodeid.partition("::")[0]).name, nodeid)

@@ -95,6 +95,7 @@ def _case(
 
 
 CASES = (
+    # name, requirement, seed, dtype, (key heads, query heads of each), queries, contexts, page size, head dim
     _case("paged-decode", spec.PAGED_01, 1, "float32", (2, 2), 1, (9, 20, 3), 8, 32),
     _case("paged-decode-bfloat16", spec.PAGED_01, 2, "bfloat16", (1, 3), 1, (17, 5), 8, 64),
     _case("paged-pages-of-one", spec.PAGED_02, 3, "float32", (1, 2), 1, (7, 4), 1, 32),
