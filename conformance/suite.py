@@ -28,7 +28,7 @@ from inferspec.conformance.judging.diagnosis import can_be_replayed, explain
 from inferspec.conformance.judging.lookalikes import alike
 from inferspec.conformance.judging.repeated_failures import Repeats
 from inferspec.conformance.judging.shared_faults import kindred, transplanted
-from inferspec.conformance.judging.trial import Nonconformance, Refused, Trial, Waived
+from inferspec.conformance.judging.trial import Nonconformance, Trial, Waived
 from inferspec.conformance.tapes import TRIES, shrink, split, spread
 from inferspec.golden import GoldenError
 from inferspec.spec import contract
@@ -258,7 +258,7 @@ class Test:
     def _conclude(self, trial: Trial, profile: Profile, failure: Nonconformance, repeats: Repeats) -> None:
         outcome = trial.outcome
         told = repeats.told(self.requirement.name, failure)
-        if isinstance(failure, Refused) and profile.diagnose and told is None and not trial.subject.description.layout:
+        if failure.said and profile.diagnose and told is None and not trial.subject.description.layout:
             # What else is refused, and what is not, shows what of a call it is about.
             self._gather(trial, profile, FURTHER)
             outcome = trial.outcome

@@ -395,3 +395,33 @@ def test_what_a_librarys_own_error_calls_not_supported_may_be_left_out_of_the_en
     row = run.row("SILU-05")
     assert row["state"] == "overclaimed"
     assert "say so: ENVELOPE = {'linear': {'dtypes': ['float32', 'bfloat16']}}" in row["message"]
+
+
+CACHE = """
+import numpy as np
+class KVCache:
+    def __init__(self):
+        self.kept, self.offset = None, 0
+    def update_and_fetch(self, key, value):
+        {check}
+        new = (key, value)
+        if self.kept is not None:
+            new = tuple(np.concatenate(pair, axis=2) for pair in zip(self.kept, new))
+        self.kept, self.offset = new, new[0].shape[2]
+        return new
+"""
+
+
+def test_what_steps_of_stories_refuse_may_be_left_out_of_the_envelope(certify):
+    files = {"mine.py": CACHE.format(check="assert key.shape == value.shape")}
+    run = certify(files, "--impl", "./mine.py", *only("KV-02"), "-n", "0", suite="test_kv_cache")
+    assert "say so: ENVELOPE = {'kv_cache': {'head_dims': ['same']}}" in run.row("KV-02")["message"]
+
+
+def test_a_step_that_fails_whatever_it_is_given_is_none_to_be_left_out(certify):
+    files = {"mine.py": CACHE.format(check="if self.kept is not None: raise RuntimeError('lost')")}
+    run = certify(files, "--impl", "./mine.py", *only("KV-01"), "-n", "0", suite="test_kv_cache")
+    row = run.row("KV-01")
+    assert row["state"] == "failed"
+    assert "lost" in row["message"]
+    assert "ENVELOPE" not in row["message"]

@@ -22,20 +22,21 @@ from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, within
 
 class Nonconformance(AssertionError):
     """A requirement is not met. state: `failed`, `overclaimed`, `crashed` or `hung`; call: the call that showed it; native:
-    whether it would be met in the looser class of precision."""
+    whether it would be met in the looser class of precision; said: the words of the error by which it, or a step of it, was refused."""
 
-    def __init__(self, message: str, call: Call | None = None, state: str = "failed", native: bool = False) -> None:
+    def __init__(
+        self, message: str, call: Call | None = None, state: str = "failed", native: bool = False, said: str = ""
+    ) -> None:
         super().__init__(message)
-        self.call, self.state, self.native = call, state, native
+        self.call, self.state, self.native, self.said = call, state, native, said
 
 
 class Refused(Nonconformance):
     """What the envelope includes is refused. said: the words of the error."""
 
     def __init__(self, message: str, call: Call, said: str) -> None:
-        super().__init__(message, call, "overclaimed")
+        super().__init__(message, call, "overclaimed", said=said)
         self.call: Call = call
-        self.said = said
 
 
 @dataclass
@@ -124,6 +125,8 @@ class Trial:
         if self.waiver and self.waiver.covers(features):
             self.outcome.waived += 1
             raise Waived
+        if failure.said and failure.call:
+            self._choices.refuse(failure.call, failure.said)
         self.failures.append(tuple(self._history))
         self.told.append((drawn, str(failure)))
 
@@ -171,8 +174,9 @@ class Trial:
         if refusal and (steps := [step for step in seen.unwritten if step.partition(".")[0] == str(number)]):
             return self._unwritten(seen, call, steps[0])
         # What was refused in other steps may well have been refused rightly.
-        why = _told_of(seen.message, lambda step: step.partition(".")[0] == str(number))
-        return Nonconformance(f"step {number}, {step_told(call, number)}: {text}{why}", call)
+        told = _steps_told(seen.message, lambda step: step.partition(".")[0] == str(number))
+        text = f"step {number}, {step_told(call, number)}: {text}{_in_brackets(told)}"
+        return Nonconformance(text, call, said=_words_of(told) if refusal else "")
 
     def value(self, call: Call, results: Sequence[Result] = ()) -> np.ndarray:
         """Make a call that must return an array, and return it."""
@@ -191,19 +195,24 @@ class Trial:
             error = f"{observation.raised}: {observation.message}"
             if not (observation.stub or refuses(observation)):
                 raise Nonconformance(f"raises: {error}", call)
-            self._choices.refuse(call, observation.message)
             raise Refused(f"refuses what its envelope includes: {error}", call, observation.message)
         names = self._operation(call).parts
         if observation.value is None and not (names and (observation.parts or not observation.message)):
             what = f"not {', '.join(names)}" if names else "not an array"
             raise Nonconformance(f"returns a {observation.message}, {what}", call)
-        self._choices.answer(call)
+        if not _steps_told(observation.message):
+            self._choices.answer(call)
         return observation
 
     def advised(self, failure: Nonconformance) -> str:
         """A failure in words, with what can be done where the subject does not mean to support what it refused."""
-        more = f"; {self._advice(failure.call, failure.said)}" if isinstance(failure, Refused) else ""
-        return f"{failure}{more}"
+        more = ""
+        if isinstance(failure, Refused):
+            more = self._advice(failure.call, failure.said)
+        elif failure.said and failure.call and not self.subject.description.layout:
+            # A step may be refused by mistake: only what it is about is worth a word.
+            more = self._left_out(failure.call, failure.said)
+        return f"{failure}; {more}" if more else str(failure)
 
     def _advice(self, call: Call, said: str = "") -> str:
         """What can be done where a call is refused that is not meant to be supported; said: the words of the error."""
@@ -212,19 +221,26 @@ class Trial:
             return NOT_YET
         if FEW_UNSIGNED.search(said):
             return SIGNED_WORDS
-        if blamed := self._choices.blamed(call, said, self.envelope, self._plainest, self.insisted):
-            key, choice = blamed
-            offered = self.envelope[key]
-            assert isinstance(offered, tuple)
-            refused = self._choices.never_answered(call, key)
-            never = [one for one in offered if one == choice or repr(one) in refused]
-            kept = [one for one in offered if one not in never]
-            of = " or ".join(map(repr, never))
-            return f"if it does not support {key} of {of}, say so: {self.declaring(key, kept)}"
+        if found := self._left_out(call, said):
+            return found
         if self.advice:
             return self.advice
         keys = ", ".join(self.contract.envelope)
         return f'if it does not support this, say so in ENVELOPE["{component}"], whose keys are {keys}'
+
+    def _left_out(self, call: Call, said: str) -> str:
+        """How an adapter leaves out what a refusal is about; "" where that cannot be told."""
+        blamed = self._choices.blamed(call, said, self.envelope, self._plainest, self.insisted)
+        if blamed is None:
+            return ""
+        key, choice = blamed
+        offered = self.envelope[key]
+        assert isinstance(offered, tuple)
+        refused = self._choices.never_answered(call, key)
+        never = [one for one in offered if one == choice or repr(one) in refused]
+        kept = [one for one in offered if one not in never]
+        of = " or ".join(map(repr, never))
+        return f"if it does not support {key} of {of}, say so: {self.declaring(key, kept)}"
 
     def declaring(self, key: str, choices: Sequence[Any]) -> str:
         """The line that declares choices of the envelope, with all else that the subject has declared: it is to be pasted."""
@@ -349,25 +365,27 @@ class Trial:
         if wrongly := [step for step in seen.unwritten if f"{step} refused" not in answers]:
             raise self._unwritten(seen, call, wrongly[0])
         got = seen.results
-        unforeseen = _told_of(seen.message, lambda step: f"{step} refused" not in answers)
+        steps = _steps_told(seen.message, lambda step: f"{step} refused" not in answers)
+        unforeseen = _in_brackets(steps)
         more = [part for part in got if part not in answers]
         refused = min((part for part in more if part.endswith(" refused")), key=_step, default="")
+        said = _words_of(steps) if refused else ""
         for part, answer in answers.items():
             if refused and _step(part) > _step(refused):
                 # What comes after a step that did nothing is wrong for that.
                 break
             if part not in got:
-                raise Nonconformance(
-                    f"{self._part(call, part)} is missing; it came with {_listed(got)}{unforeseen}", call
-                )
+                text = f"{self._part(call, part)} is missing; it came with {_listed(got)}{unforeseen}"
+                raise Nonconformance(text, call, said=said)
             if not self._operation(call).leaves_aside(part, self.requirement.id):
                 try:
                     self.compare(call, got[part], answer, where, name, part)
                 except Nonconformance as failure:
                     # What is short of a part, or of all, may be so for a step that raised.
-                    raise Nonconformance(f"{failure}{unforeseen}", call, native=failure.native) from None
+                    raise Nonconformance(f"{failure}{unforeseen}", call, native=failure.native, said=said) from None
         if more:
-            raise Nonconformance(f"{self._part(call, refused or more[0])} should not be there{unforeseen}", call)
+            text = f"{self._part(call, refused or more[0])} should not be there{unforeseen}"
+            raise Nonconformance(text, call, said=said)
 
     def _part(self, call: Call, part: str) -> str:
         """A part of a result in words; of a story, with the step that it came from."""
@@ -423,11 +441,19 @@ def _step(part: str) -> tuple[int, ...]:
     return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
 
 
-def _told_of(message: str, which: Callable[[str], bool]) -> str:
-    """What was told of those steps of a story, such as (step 2: ValueError: no room); "" for nothing."""
+def _steps_told(message: str, which: Callable[[str], bool] = lambda step: True) -> list[str]:
+    """What was told of those steps of a story that raised, such as `step 2: ValueError: no room`."""
     steps = [one for one in re.split(r"; (?=step [\d.]+: )", message) if one.startswith("step ")]
-    told = [one for one in steps if which(one.split()[1].rstrip(":"))]
-    return f" ({'; '.join(told)})" if told else ""
+    return [one for one in steps if which(one.split()[1].rstrip(":"))]
+
+
+def _in_brackets(steps: Sequence[str]) -> str:
+    return f" ({'; '.join(steps)})" if steps else ""
+
+
+def _words_of(steps: Sequence[str]) -> str:
+    """The error of the first of them."""
+    return steps[0].partition(": ")[2] if steps else ""
 
 
 def _by_name(answer: Any) -> Mapping[str, Any]:

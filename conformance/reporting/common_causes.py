@@ -106,5 +106,5 @@ def _told(failures: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def _shown(error: str) -> str:
     """An error in one line that is not too long."""
-    line = " ".join(error.split())
+    line = " ".join(error.split()).removesuffix(":")
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
