@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention_lengths import prompts, ragged_tiles
+from inferspec.conformance.inputs.attention_lengths import prompts, ragged_tiles, whole_or_thousands
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row
 from inferspec.conformance.inputs.attention_multi_head import heads_on_other_paths, multi_head_calls, routed_heads
 from inferspec.conformance.properties.common import (
@@ -39,6 +39,15 @@ def test_dozens_of_heads_are_split_and_merged_in_order(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
+@requirement(
+    spec.MHA_02,
+    call=multi_head_calls(heads=(40, 14, 6, 7, 64), dims=(2, 4), free_head_dim=[False], longest=4),
+    share=0.1,
+)
+def test_numbers_of_heads_that_are_no_powers_of_two_and_as_large_models_have_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
 @requirement(spec.MHA_03, call=multi_head_calls(masks=["none"], free_head_dim=[True]))
 def test_the_head_dim_comes_from_the_weights(subject, call):
     subject.agrees(call)
@@ -58,6 +67,26 @@ def test_heads_of_models_are_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.MHA_01,
+    call=multi_head_calls(heads=(2, 1), dims=(96, 256, 1), leading_dims=[(1,)], free_head_dim=[False], longest=4),
+    share=0.1,
+)
+def test_heads_of_other_models_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_01,
+    call=multi_head_calls(
+        heads=(8, 9), dims=(136,), leading_dims=[(1,)], free_head_dim=[False], dtypes=["float32"], longest=1
+    ),
+    share=0.03,
+)
+def test_as_many_features_as_models_have_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
 @requirement(spec.MHA_01, call=multi_head_calls(masks=["none"], free_head_dim=[False], longest=70), share=0.5)
 def test_long_sequences_of_multi_head_attention_are_right(subject, call):
     subject.agrees(call)
@@ -66,7 +95,7 @@ def test_long_sequences_of_multi_head_attention_are_right(subject, call):
 @requirement(
     spec.MHA_01,
     call=multi_head_calls(masks=["none", "causal"], free_head_dim=[False], relation="L=S"),
-    shared=among([("query", "key", "value"), ("key", "value")]),
+    shared=among([("query", "key", "value"), ("key", "value"), ("query", "key")]),
     share=0.15,
 )
 def test_one_array_may_be_query_key_and_value(subject, call, shared):
@@ -91,6 +120,23 @@ def test_long_masks_act_on_every_head(subject, call):
     share=0.05,
 )
 def test_prompts_of_hundreds_of_tokens_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_04,
+    call=multi_head_calls(
+        masks=["none", "causal"],
+        shapes=whole_or_thousands,
+        dtypes=["float32"],
+        heads=(2, 3),
+        dims=(2, 4),
+        leading_dims=[(1,), (2,)],
+        free_head_dim=[False],
+    ),
+    share=0.1,
+)
+def test_whole_tiles_and_thousands_of_keys_are_right(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
@@ -191,6 +237,27 @@ def test_another_number_of_heads_in_between_changes_nothing(subject, call):
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["none", "causal"], free_head_dim=[False]), share=0.15)
 def test_one_object_attends_over_few_tokens_more_and_few(subject, call):
     serves_more_and_fewer(subject, call, "query", "key", "value", where=_seeing_rows)
+
+
+@requirement(
+    spec.MHA_09,
+    call=multi_head_calls(masks=["none", "causal"], leading_dims=[(2,), (2, 3)], free_head_dim=[False]),
+    share=0.1,
+)
+def test_one_object_attends_over_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "query", "key", "value", axis=0, where=_seeing_rows)
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["none"], heads=(4, 2, 8), free_head_dim=[False]), share=0.1)
+def test_two_objects_keep_to_their_own_weights_and_heads(subject, call):
+    weights = {name: -call.arguments[name] for name in ("wq", "wv")}
+    other = call.having(num_heads=call.arguments["num_heads"] // 2, **weights)
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(1))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool", "additive"], free_head_dim=[False]), share=0.1)
+def test_a_mask_does_not_stay_for_calls_without_one(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), call.having(mask=None).kept(0), where=_seeing_rows(call))
 
 
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool"], free_head_dim=[False]), share=0.5)

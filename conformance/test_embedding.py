@@ -233,6 +233,16 @@ def test_one_table_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "tokens", axis=-1)
 
 
+@requirement(spec.EMB_07, call=lookup_calls(leading_dims=[(2, 3)]), share=0.1)
+def test_one_table_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "tokens", axis=0)
+
+
+@requirement(spec.EMB_07, call=lookup_calls(), share=0.1)
+def test_two_tables_are_kept_apart(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), call.having(weight=-call.arguments["weight"]).kept(1))
+
+
 @requirement(spec.EMB_07, call=lookup_calls(sizes=FEW_OR_MANY))
 def test_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(weight=-call.arguments["weight"]))
@@ -422,6 +432,16 @@ def test_other_rows_in_between_change_no_logits(subject, call):
 @requirement(spec.EMB_17, call=head_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
 def test_one_head_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "x")
+
+
+@requirement(spec.EMB_17, call=head_calls(leading_dims=[(2, 3)]), share=0.1)
+def test_one_head_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "x", axis=0)
+
+
+@requirement(spec.EMB_17, call=head_calls(), share=0.1)
+def test_the_heads_of_two_tables_are_kept_apart(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), call.having(weight=-call.arguments["weight"]).kept(1))
 
 
 @requirement(spec.EMB_17, call=head_calls(sizes=FEW_OR_MANY))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.envelope import narrow
 from inferspec.conformance.inputs.linear import of_axes, of_model_widths, resized, with_few
 from inferspec.conformance.inputs.mlp import (
     WEIGHTS,
@@ -13,10 +14,12 @@ from inferspec.conformance.inputs.mlp import (
     many_tiles_each_way,
     of_many_hidden,
     of_models,
+    of_thousands_of_dims,
     of_thousands_of_hidden,
     one_row,
     one_short_of_tiles,
     ragged_tiles,
+    rows_of_whole_tiles,
     small_or_moderate,
     square,
     squares,
@@ -157,6 +160,13 @@ def test_any_number_of_rows_is_right(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.MLP_06, call=swiglu_calls(sizes=rows_of_whole_tiles, leading_dims=[(2, 3)]), share=0.1)
+def test_prompts_of_whole_tiles_and_of_more_than_a_thousand_tokens_are_right_in_a_batch_of_one(subject, call):
+    # Who claims batches of several alone is asked for no other.
+    narrow(subject.envelope, {"leading_dims": [(1,)]})
+    subject.agrees(call.having(x=call.arguments["x"][:1]))
+
+
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=one_short_of_tiles, leading_dims=[(1,), (2,)]), share=0.3)
 def test_rows_one_short_of_tiles_are_right(subject, call):
     subject.agrees(call)
@@ -234,6 +244,12 @@ def test_the_result_has_the_shape_and_dtype_of_x(subject, call):
     returns(subject, call, call.arguments["x"].shape, call.features["dtypes"])
 
 
+@requirement(spec.MLP_08, call=swiglu_calls(leading_dims=BATCHES), share=0.1)
+def test_no_rows_have_the_dtype_of_x(subject, call):
+    none = call.having(x=call.arguments["x"][:0])
+    returns(subject, none, none.arguments["x"].shape, call.features["dtypes"])
+
+
 @requirement(spec.MLP_09, call=swiglu_calls(sizes=FEW_OR_MANY))
 def test_no_argument_is_changed(subject, call):
     keeps_arguments(subject, call)
@@ -248,6 +264,17 @@ def test_other_data_in_between_changes_nothing(subject, call):
 @requirement(spec.MLP_10, call=swiglu_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
 def test_one_object_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "x")
+
+
+@requirement(spec.MLP_10, call=swiglu_calls(leading_dims=[(2, 3)]), share=0.1)
+def test_one_object_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "x", axis=0)
+
+
+@requirement(spec.MLP_10, call=swiglu_calls(), share=0.1)
+def test_two_layers_keep_to_their_own_weights(subject, call):
+    other = call.having(**{name: -call.arguments[name] for name in WEIGHTS})
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(1))
 
 
 @requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=one_row, leading_dims=[(), (1,)]), "x"), share=0.5)
@@ -312,6 +339,13 @@ def test_a_few_rows_of_a_small_model_are_right(subject, call):
 
 @requirement(spec.MLP_12, call=swiglu_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.5)
 def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.MLP_12, call=swiglu_calls(sizes=of_thousands_of_dims, amplitude=(1.0,), leading_dims=[(1,)]), share=0.06
+)
+def test_as_many_dims_as_large_models_have_are_right(subject, call):
     subject.agrees(call)
 
 

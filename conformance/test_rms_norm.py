@@ -368,6 +368,18 @@ def test_one_object_normalises_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "x")
 
 
+@requirement(spec.RMS_13, call=rms_calls(leading_dims=[(2, 3)]), share=0.1)
+def test_one_object_normalises_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "x", axis=0)
+
+
+@requirement(spec.RMS_13, call=rms_calls(amplitude=(0.05,)), other=rms_calls(), share=0.1)
+def test_two_objects_keep_to_their_own_weight_and_eps(subject, call, other):
+    changed = {name: other.arguments[name] for name in ("eps",) if name in other.arguments}
+    other = call.having(weight=-call.arguments["weight"][::-1], **changed)
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(1))
+
+
 @requirement(spec.RMS_14, call=misfits())
 def test_another_number_of_features_is_refused(subject, call):
     refuses(subject, call)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -260,8 +260,8 @@ class Operation:
         return round_to(value, self.result_dtype(a))
 
 
-Change = Mapping[str, Callable[..., Any]]
-"""Steps of an operation, by name, with what replaces them."""
+Change = Mapping[str, Any]
+"""Steps of an operation, by name, with what replaces them; or what else the class of it says, such as `goes_on`."""
 
 
 def changed(operation: type[Operation], name: str, change: Change) -> type[Operation]:

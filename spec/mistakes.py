@@ -223,16 +223,17 @@ def first_of(operation: Operation, key: Any, value: Any) -> Any:
     return _memory(operation).setdefault(key, value)
 
 
-def of_what_was_made_last(argument: str) -> Change:
-    """What constructors put into one place for all: an object that is used again has the argument of the one made last."""
+def of_what_was_made_last(*arguments: str) -> Change:
+    """What constructors put into one place for all: an object that is used again has these arguments of the one made last."""
 
     def respond(self: Operation, a: Arguments) -> Any:
-        made, own = _memory(self).setdefault("made", []), getattr(a, argument)
-        if own not in made:
-            made.append(own)
-        return honest(self, Arguments(**{**vars(a), argument: made[-1]}))
+        # Each object is an operation of its own, which is first called when it is made.
+        if "made" not in vars(self):
+            vars(self)["made"] = True
+            _memory(self)["last"] = {name: getattr(a, name) for name in arguments}
+        return honest(self, Arguments(**{**vars(a), **_memory(self)["last"]}))
 
-    return {"respond": respond}
+    return {"goes_on": True, "respond": respond}
 
 
 def remembers_by_identity(argument: str) -> Change:

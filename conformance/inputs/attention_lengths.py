@@ -99,6 +99,12 @@ def whole_tiles(pick: Pick) -> tuple[int, int]:
     return length, min(keys, pick.envelope["keys"])
 
 
+def whole_or_thousands(pick: Pick) -> tuple[int, int]:
+    """Queries and keys that fill their tiles, or a token or a few after a thousand and more."""
+    length, keys = pick.one_of((128, 128), (1, 1100), (32, 32), (16, 128), (3, 2050))
+    return length, min(keys, pick.envelope["keys"])
+
+
 def chunks_of_whole_tiles(pick: Pick) -> tuple[int, int]:
     """Chunks of prompts that fill tiles of queries, and all their keys too."""
     length, keys = pick.one_of((32, 64), (64, 128), (32, 96), (64, 64))

@@ -72,6 +72,12 @@ def one_short_of_tiles(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(*ONE_SHORT), dims, dims + pick.size(1, 4)
 
 
+def rows_of_whole_tiles(pick: Pick) -> tuple[int, int, int]:
+    """Rows of whole tiles, or more than a thousand, of few dims and hidden dims."""
+    dims = pick.size(2, 5)
+    return pick.one_of(128, 512, 1030, 256, 2050), dims, dims + pick.size(1, 4)
+
+
 def beside_tiles(pick: Pick) -> tuple[int, int, int]:
     """Dims or hidden dims beside the tiles of kernels, the other one small, or both moderate; or dims as models have."""
     size, other = pick.upto("features", *EDGES), pick.upto("features", 3, 2, 9, 33)
@@ -120,6 +126,11 @@ def wide_both_ways(pick: Pick) -> tuple[int, int, int]:
 def of_many_hidden(pick: Pick) -> tuple[int, int, int]:
     """A row, a few or many, of few dims and as many hidden dims as models have, which are no whole tiles."""
     return pick.one_of(1, 4, 33), pick.size(5, 9), pick.upto("features", 520, 1030, 2050)
+
+
+def of_thousands_of_dims(pick: Pick) -> tuple[int, int, int]:
+    """A row, or a few, of as many dims as the large models have and of few hidden dims."""
+    return pick.one_of(1, 3), pick.upto("features", 4096, 5120, 8192), pick.size(5, 9)
 
 
 def of_thousands_of_hidden(pick: Pick) -> tuple[int, int, int]:

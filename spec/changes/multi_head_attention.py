@@ -10,7 +10,7 @@ import numpy as np
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.changes.attention import CORE, MHA, fitted
 from inferspec.spec.contract import Arguments, Change, Operation, changed
-from inferspec.spec.mistakes import first_of
+from inferspec.spec.mistakes import first_of, honest
 from inferspec.spec.numerics import f64
 
 # Which path a call takes.
@@ -33,6 +33,11 @@ def of_a_late_token(a: Arguments) -> bool:
     return bool(a.query.shape[-2] == 1 and a.key.shape[-2] > 64)
 
 
+def of_dims(dims: int) -> Callable[[Arguments], bool]:
+    """Whether heads have so many features."""
+    return lambda a: bool(len(a.wq) == dims * a.num_heads)
+
+
 def masked_where(holds: Callable[[Arguments], bool]) -> Callable[[Arguments], bool]:
     """Whether there is a mask, on a path."""
     return lambda a: holds(a) and a.mask is not None
@@ -48,6 +53,37 @@ def masked_as_at_first(self: Operation, a: Arguments) -> Arguments:
     length, keys = a.query.shape[-2], a.key.shape[-2]
     more = first_of(self, "more keys", keys - length)
     return Arguments(**{**vars(a), "mask": np.arange(keys) <= np.arange(length)[:, None] + more})
+
+
+def _value_of_the_query(self: Operation, a: Arguments) -> Any:
+    return honest(self, Arguments(**{**vars(a), "value": a.query}))
+
+
+value_of_the_query: Change = {"respond": _value_of_the_query}
+"""One array is taken to be all three."""
+
+
+def keys_up_to(most: Callable[[int], int]) -> Change:
+    """Where the mask is no array, only the first keys and values are looked at, as many as `most` says."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        if isinstance(a.mask, np.ndarray):
+            return honest(self, a)
+        length, keys = a.query.shape[-2], a.key.shape[-2]
+        seen = slice(most(keys))
+        mask = None if a.mask is None else CORE.visible(length, keys)[:, seen]
+        given = {"key": a.key[..., seen, :], "value": a.value[..., seen, :], "mask": mask}
+        return honest(self, Arguments(**{**vars(a), **given}))
+
+    return {"respond": respond}
+
+
+def masked_as_before(self: Operation, a: Arguments) -> Arguments:
+    """Where there is no mask, that of the call before, if it was of the same lengths."""
+    lengths, held = (a.query.shape[:-1], a.key.shape[:-1]), first_of(self, "masks", {})
+    if a.mask is not None:
+        held[lengths] = a.mask
+    return Arguments(**{**vars(a), "mask": held.get(lengths)})
 
 
 def split_interleaved(self: Operation, x: np.ndarray, heads: int) -> np.ndarray:

@@ -56,6 +56,7 @@ from inferspec.spec.mistakes import (
     mutates,
     of_many_rows,
     of_one_half_row,
+    of_what_was_made_last,
     only_where,
     paths_break_promises,
     paths_lack_a_feature,
@@ -351,6 +352,20 @@ FAULTS: tuple[Fault, ...] = (
         EMB_17,
         sized_by_the_first(),
         "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "as-linear-batch-of-the-first",
+        "what the first call makes room for serves every later one: batches past as many as that had are never written",
+        EMB_17,
+        sized_by_the_first(batches=True),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "as-linear-of-the-table-made-last",
+        "the weight is kept for all tables: the one made last serves all",
+        EMB_17,
+        of_what_was_made_last("weight"),
+        TIRED,
     ),
     Fault("as-linear-drifts", "the output buffer of an earlier call is added to", EMB_17, drifts(), TIRED),
     Fault(

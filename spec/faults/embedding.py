@@ -29,6 +29,7 @@ from inferspec.spec.mistakes import (
     in_half,
     leaves_unwritten,
     mutates,
+    of_what_was_made_last,
     only_where,
     paths_break_promises,
     paths_lack_a_feature,
@@ -379,6 +380,20 @@ FAULTS: tuple[Fault, ...] = (
         EMB_07,
         sized_by_the_first(),
         "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "embedding-batch-of-the-first",
+        "what the first call makes room for serves every later one: batches past as many as that had are never written",
+        EMB_07,
+        sized_by_the_first(batches=True),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "embedding-of-the-table-made-last",
+        "the weight is kept for all tables: the one made last serves all",
+        EMB_07,
+        of_what_was_made_last("weight"),
+        TIRED,
     ),
     *as_linear.FAULTS,
 )

@@ -23,6 +23,7 @@ from inferspec.spec.mistakes import (
     mutates,
     of_many_rows,
     of_one_row,
+    of_what_was_made_last,
     once_where_repeated,
     only_where,
     paths_break_promises,
@@ -57,6 +58,7 @@ from inferspec.spec.mlp import (
 from inferspec.spec.numerics import Precision, f64
 
 MLX_LM_BUG = "https://github.com/ml-explore/mlx-lm/commit/5261ab85"
+WEIGHTS = ("w_gate", "w_up", "w_down")
 SGLANG_BUG = "https://github.com/sgl-project/sglang/pull/26188"
 
 
@@ -245,6 +247,27 @@ FAULTS: tuple[Fault, ...] = (
         last_past_tiles_unwritten(32, 31, -2),
         TIRED,
     ),
+    Fault(
+        "mlp-row-of-whole-tiles-of-128",
+        "of rows that fill tiles of 128 the last is not written",
+        MLP_06,
+        last_past_tiles_unwritten(128, 0, -2),
+        TIRED,
+    ),
+    Fault(
+        "mlp-prompts-past-1024",
+        "tokens past the 1024th of a prompt are not written",
+        MLP_06,
+        leaves_unwritten(lambda out: out[..., :1024, :]),
+        "buffers of as many tokens as fill a chunk of a prompt",
+    ),
+    Fault(
+        "mlp-batch-of-one",
+        "of a batch of one whose rows are several tiles the last row is not written",
+        MLP_06,
+        leaves_unwritten(lambda out: out[:, :-1] if out.ndim == 3 and len(out) == 1 and out.shape[1] > 64 else out),
+        TIRED,
+    ),
     Fault("mlp-first-row-for-all", "the first batch row serves all", MLP_06, first_row_for_all("x"), TIRED),
     Fault(
         "mlp-nan-leaks",
@@ -363,6 +386,13 @@ FAULTS: tuple[Fault, ...] = (
         COURSE_GAP,
     ),
     Fault(
+        "mlp-no-rows-promote",
+        "no rows come back in float32",
+        MLP_08,
+        promotes_where(lambda a: not a.x.size),
+        TIRED,
+    ),
+    Fault(
         "mlp-rows-flat",
         "the leading dims come back folded into one",
         MLP_08,
@@ -412,6 +442,20 @@ FAULTS: tuple[Fault, ...] = (
         MLP_10,
         sized_by_the_first(),
         "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "mlp-batch-of-the-first",
+        "what the first call makes room for serves every later one: batches past as many as that had are never written",
+        MLP_10,
+        sized_by_the_first(batches=True),
+        "https://github.com/deepspeedai/DeepSpeed/issues/4684",
+    ),
+    Fault(
+        "mlp-of-the-layer-made-last",
+        "the weights are kept for all layers: the one made last serves all",
+        MLP_10,
+        of_what_was_made_last(*WEIGHTS),
+        TIRED,
     ),
     Fault("mlp-drifts", "the output buffer of an earlier call is added to", MLP_10, drifts(), TIRED),
     Fault(
@@ -468,6 +512,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     *unwritten_where_all_is_wide("mlp", MLP_12, lambda a: a.x[..., 0].size > 1 and min(a.dims, a.hidden_dims) >= 1024),
+    *paths_lack_a_feature(
+        "mlp-4096-dims",
+        "of 4096 dims and more",
+        MLP_12,
+        lambda a: a.dims >= 4096,
+        TIRED,
+    ),
     Fault(
         "mlp-11008-hidden-dims-alone",
         "hidden dims past the 11008 of a small model are not in the sum",
