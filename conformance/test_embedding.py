@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inferspec.conformance.envelope import narrow
 from inferspec.conformance.inputs.embedding import (
     a_long_prompt,
     a_prompt_of_a_model,
@@ -24,6 +25,7 @@ from inferspec.conformance.inputs.embedding import (
     past_16_bits,
     ragged_tiles,
     reading_heads,
+    rows_of_prompts,
     small_or_moderate,
     square,
     squares,
@@ -136,6 +138,13 @@ def test_rows_of_thousands_of_features_are_right(subject, call):
 @requirement(spec.EMB_03, call=lookup_calls(sizes=of_model_widths, leading_dims=[(1,)]), share=0.25)
 def test_rows_of_widths_that_are_no_powers_of_two_are_whole(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.EMB_03, call=lookup_calls(sizes=rows_of_prompts, leading_dims=[(2, 3)]), share=0.1)
+def test_prompts_of_whole_tiles_and_of_more_than_a_thousand_tokens_are_right_in_a_batch_of_one(subject, call):
+    # Who claims batches of several alone is asked for no other.
+    narrow(subject.envelope, {"leading_dims": [(1,)]})
+    subject.agrees(call.having(tokens=call.arguments["tokens"][:1]))
 
 
 @requirement(spec.EMB_03, call=lookup_calls(sizes=a_prompt_of_a_model, leading_dims=[(1,), (2,)]), share=0.03)
@@ -418,6 +427,12 @@ def test_logits_of_a_single_row_have_its_dtype(subject, call):
     returns(subject, call, shape, call.features["dtypes"])
 
 
+@requirement(spec.EMB_15, call=head_calls(leading_dims=BATCHES), share=0.1)
+def test_logits_of_no_rows_have_the_dtype_of_x(subject, call):
+    none = call.having(x=call.arguments["x"][:0])
+    returns(subject, none, (*none.arguments["x"].shape[:-1], call.arguments["vocab_size"]), call.features["dtypes"])
+
+
 @requirement(spec.EMB_16, call=head_calls(sizes=FEW_OR_MANY))
 def test_the_head_changes_no_argument(subject, call):
     keeps_arguments(subject, call)
@@ -454,6 +469,13 @@ def test_an_x_of_other_dims_is_refused(subject, call, bad):
     dims = call.arguments["dims"]
     size = {"longer": dims + 1, "shorter": dims - 1, "twice": 2 * dims}[bad]
     refuses(subject, call.having(x=resized(call.arguments["x"], -1, size)))
+
+
+@requirement(spec.EMB_19, call=head_calls(sizes=rows_of_prompts, amplitude=(1.0,), leading_dims=[(2, 3)]), share=0.1)
+def test_logits_of_prompts_of_whole_tiles_and_of_more_than_a_thousand_tokens_are_right_in_a_batch_of_one(subject, call):
+    # Who claims batches of several alone is asked for no other.
+    narrow(subject.envelope, {"leading_dims": [(1,)]})
+    subject.agrees(call.having(x=call.arguments["x"][:1]))
 
 
 @requirement(spec.EMB_19, call=head_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)

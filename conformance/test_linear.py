@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.linear import (
     ragged_features,
     ragged_tiles,
     resized,
+    rows_of_prompts,
     small,
     small_or_moderate,
     some_rows,
@@ -330,6 +331,13 @@ def test_sizes_of_whole_tiles_are_right(subject, call):
 @requirement(spec.LIN_06, call=linear_calls(sizes=of_model_widths, amplitude=(1.0,), leading_dims=[(1,)]), share=0.5)
 def test_widths_of_models_that_are_no_powers_of_two_are_right(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LIN_06, call=linear_calls(sizes=rows_of_prompts, amplitude=(1.0,), leading_dims=[(2, 3)]), share=0.1)
+def test_prompts_of_whole_tiles_and_of_more_than_a_thousand_tokens_are_right_in_a_batch_of_one(subject, call):
+    # Who claims batches of several alone is asked for no other.
+    narrow(subject.envelope, {"leading_dims": [(1,)]})
+    subject.agrees(call.having(x=call.arguments["x"][:1]))
 
 
 @requirement(spec.LIN_06, call=linear_calls(sizes=wide_both_ways, amplitude=(1.0,), leading_dims=[(1,)]), share=0.1)

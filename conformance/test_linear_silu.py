@@ -168,6 +168,11 @@ def test_silu_of_many_rows_is_right(subject, call):
     subject.agrees(call.having(x=np.ascontiguousarray(call.arguments["x"].swapaxes(-1, -2))))
 
 
+@requirement(spec.SILU_09, call=silu_calls(lengths=(1024, 14336, 4096, 2048)), share=0.1)
+def test_silu_of_whole_blocks_is_right(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SILU_09, call=silu_calls(lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,)]), share=0.04)
 def test_silu_of_more_than_16_bits_count_is_right(subject, call):
     subject.agrees(call)

@@ -206,6 +206,13 @@ def test_rows_one_short_of_tiles_are_right(subject, call, rows):
     subject.agrees(call.having(x=resized(call.arguments["x"], -2, rows)))
 
 
+@requirement(spec.RMS_09, call=uneven_rows(leading_dims=[(2, 3)]), rows=among([512, 128, 1030, 64, 256]), share=0.1)
+def test_prompts_of_whole_tiles_and_of_more_than_a_thousand_tokens_are_right_in_a_batch_of_one(subject, call, rows):
+    # Who claims batches of several alone is asked for no other.
+    narrow(subject.envelope, {"leading_dims": [(1,)]})
+    subject.agrees(call.having(x=resized(call.arguments["x"][:1], -2, rows)))
+
+
 @requirement(
     spec.RMS_09,
     call=uneven_rows(sizes=of_heads, leading_dims=[(33,), (130,), (2, 3), (9, 2)]),

@@ -149,6 +149,12 @@ def a_long_prompt(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(3300, 3400), pick.size(3, 9), pick.upto("features", 1030, 1028)
 
 
+def rows_of_prompts(pick: Pick) -> tuple[int, int, int]:
+    """Rows of whole tiles, or more than a thousand, of few ids and dims."""
+    _, vocabulary, dims = small(pick)
+    return pick.one_of(512, 1030, 128, 2050, 256), vocabulary, dims
+
+
 def past_16_bits(pick: Pick) -> tuple[int, int, int]:
     """More tokens than 16 bits count."""
     return pick.one_of(65537, 66000), pick.size(3, 9), pick.size(1, 2)

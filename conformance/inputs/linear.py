@@ -153,6 +153,12 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(*MORE_THAN_16_BITS), pick.size(2, 3), pick.size(1, 2)
 
 
+def rows_of_prompts(pick: Pick) -> tuple[int, int, int]:
+    """Rows of whole tiles, or more than a thousand, of few features and outputs."""
+    _, features, outputs = small(pick)
+    return pick.one_of(512, 1030, 256, 2050), features, outputs
+
+
 def past_15_bits(pick: Pick) -> tuple[int, int, int]:
     """Features beside 2^15 for whole tiles of rows and outputs, or up to 2^17 for a few."""
     rows, features, outputs = pick.one_of((16, 32769, 16), (33, 32767, 17), (2, 40000, 3), (1, 131072, 2))

@@ -317,6 +317,13 @@ FAULTS: tuple[Fault, ...] = (
         COURSE_GAP,
     ),
     Fault(
+        "as-linear-no-rows-promote",
+        "logits of no rows come back in float32",
+        EMB_15,
+        promotes_where(lambda a: not a.x.size),
+        TIRED,
+    ),
+    Fault(
         "as-linear-last-position",
         "only the last position gets logits",
         EMB_15,
@@ -383,6 +390,27 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     *unwritten_where_all_is_wide("as-linear", EMB_19, of_layers(range(2, 2**16), 1024, 1024)),
+    Fault(
+        "as-linear-batch-of-one",
+        "of a batch of one whose rows are several tiles the last row is not written",
+        EMB_19,
+        leaves_unwritten(lambda out: out[:, :-1] if out.ndim == 3 and len(out) == 1 and out.shape[1] > 64 else out),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-row-of-whole-tiles-of-128",
+        "of rows that fill tiles of 128 the last is not written",
+        EMB_19,
+        last_past_tiles_unwritten(128, 0, -2),
+        TIRED,
+    ),
+    Fault(
+        "as-linear-prompts-past-1024",
+        "tokens past the 1024th of a batch of one are not written",
+        EMB_19,
+        leaves_unwritten(lambda out: out[:, :1024] if out.ndim == 3 and len(out) == 1 else out),
+        "buffers of as many tokens as fill a chunk of a prompt",
+    ),
     Fault(
         "as-linear-short-columns",
         "columns past 32768 are not written: their index is a 16-bit number",

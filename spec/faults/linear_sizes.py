@@ -35,6 +35,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "linear-batch-of-one",
+        "of a batch of one whose rows are several tiles the last row is not written",
+        LIN_06,
+        leaves_unwritten(lambda out: out[:, :-1] if out.ndim == 3 and len(out) == 1 and out.shape[1] > 64 else out),
+        TIRED,
+    ),
+    Fault(
+        "linear-row-of-whole-tiles-of-512",
+        "of rows that fill tiles of 512 the last is not written",
+        LIN_06,
+        last_past_tiles_unwritten(512, 0, -2),
+        TIRED,
+    ),
+    Fault(
         "linear-tokens-of-wide-layers-lack-a-feature",
         "of a token, for 2048 outputs of 512 features and more, the last feature is not written",
         LIN_06,

@@ -266,6 +266,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X10",
     ),
     Fault(
+        "silu-element-of-whole-blocks-of-1024",
+        "of rows that fill blocks of 1024 the last element is not written",
+        SILU_09,
+        last_past_tiles_unwritten(1024, 0),
+        TIRED,
+    ),
+    Fault(
         "silu-scalar-is-sigmoid",
         "a scalar, which another function serves, gives the sigmoid alone",
         SILU_09,
