@@ -263,6 +263,11 @@ def test_a_table_of_another_size_is_refused(subject, call, axis, more):
     refuses(subject, call.having(weight=resized(weight, axis, weight.shape[axis] + (1 if more else -1))))
 
 
+@requirement(spec.EMB_08, call=lookup_calls(sized=[True]), share=0.1)
+def test_a_table_that_lies_the_other_way_round_is_refused(subject, call):
+    refuses(subject, call.having(weight=np.ascontiguousarray(call.arguments["weight"].T)))
+
+
 @requirement(spec.EMB_09, call=lookup_calls(token_dtypes=["int32", "int64"]), share=0.5)
 def test_a_negative_id_is_refused(subject, call):
     refuses(subject, _with_one(call, -1))

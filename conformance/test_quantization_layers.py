@@ -246,6 +246,16 @@ def test_one_layer_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "x")
 
 
+@requirement(spec.QLIN_08, call=layers(leading_dims=[(2, 3)]), share=0.1)
+def test_one_layer_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "x", axis=0)
+
+
+@requirement(spec.QLIN_08, call=layers(), share=0.1)
+def test_two_layers_keep_to_their_own_weights(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), _of_other_weights(call).kept(1))
+
+
 @requirement(spec.QLIN_08, call=layers(sizes=FEW_OR_MANY), part=among(["packed", "scales", "biases"]), share=0.55)
 def test_another_layer_in_between_changes_nothing(subject, call, part):
     value = call.arguments[part]
@@ -450,6 +460,16 @@ def test_one_table_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "tokens", axis=-1)
 
 
+@requirement(spec.QEMB_07, call=lookup_calls(leading_dims=[(2, 3)]), share=0.1)
+def test_one_table_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "tokens", axis=0)
+
+
+@requirement(spec.QEMB_07, call=lookup_calls(), share=0.1)
+def test_two_tables_are_kept_apart(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), _of_other_weights(call).kept(1))
+
+
 @requirement(spec.QEMB_07, call=lookup_calls(), share=0.5)
 def test_another_table_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call, call.having(packed=~call.arguments["packed"]))
@@ -624,6 +644,16 @@ def test_one_head_serves_a_token_a_prompt_and_a_token(subject, call):
     serves_more_and_fewer(subject, call, "x")
 
 
+@requirement(spec.QEMB_15, call=heads(leading_dims=[(2, 3)]), share=0.1)
+def test_one_head_serves_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "x", axis=0)
+
+
+@requirement(spec.QEMB_15, call=heads(), share=0.1)
+def test_the_heads_of_two_tables_are_kept_apart(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), _of_other_weights(call).kept(1))
+
+
 @requirement(spec.QEMB_15, call=heads(sizes=FEW_OR_MANY), part=among(["packed", "scales", "biases"]), share=0.6)
 def test_the_head_of_another_table_in_between_changes_nothing(subject, call, part):
     value = call.arguments[part]
@@ -676,3 +706,9 @@ def test_scales_and_biases_of_a_head_in_float32_are_refused_or_read_for_their_nu
 def test_no_rows_give_no_logits(subject, call, axis):
     none = resized(call.arguments["x"], axis, 0)
     subject.expects(call.having(x=none), np.zeros((*none.shape[:-1], kept(call))))
+
+
+def _of_other_weights(call):
+    """The call of a layer or table of other weights."""
+    parts = {name: -call.arguments[name] for name in ("scales", "biases")}
+    return call.having(packed=~call.arguments["packed"], **parts)

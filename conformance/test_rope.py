@@ -340,7 +340,9 @@ def test_another_base_form_or_width_in_between_changes_nothing(subject, pair):
 
 @requirement(spec.ROPE_18, pair=other_tables(sizes=decode, offsets=PLACED), share=0.3)
 def test_another_table_of_single_tokens_in_between_changes_nothing(subject, pair):
-    depends_on_arguments_alone(subject, *pair)
+    first, second = pair
+    # Two objects that are there at once.
+    depends_on_arguments_alone(subject, first.kept(0), second.kept(1))
 
 
 @requirement(spec.ROPE_18, pair=bases_alike(), share=0.3)
@@ -379,6 +381,11 @@ def test_one_object_takes_every_dtype_in_turn(subject, turns):
 @requirement(spec.ROPE_18, call=rope_calls(offsets=["none", "int"]), share=0.1)
 def test_one_object_turns_few_heads_many_and_few(subject, call):
     serves_more_and_fewer(subject, call, "x")
+
+
+@requirement(spec.ROPE_18, call=rope_calls(offsets=["none", "int"]), share=0.1)
+def test_one_object_turns_a_sequence_a_batch_and_a_sequence(subject, call):
+    serves_more_and_fewer(subject, call, "x", axis=0)
 
 
 @requirement(spec.ROPE_19, call=rope_calls(partial=[False]), share=0.5)

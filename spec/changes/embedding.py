@@ -84,6 +84,12 @@ def scalar_keeps_axis(self: Embedding, a: Arguments) -> Any:
     return result[None] if a.tokens.ndim == 0 else result
 
 
+def guards_size(self: Embedding, a: Arguments) -> None:
+    """Only how many numbers the weight has is looked at."""
+    if a.weight.size != a.vocab_size * a.dims:
+        raise ValueError(f"weight has {a.weight.size} numbers, not {a.vocab_size * a.dims}")
+
+
 def reads_on(self: Embedding, a: Arguments) -> Any:
     weight = np.resize(a.weight, (a.vocab_size, a.dims))
     return Operation.respond(self, Arguments(**{**vars(a), "weight": weight}))

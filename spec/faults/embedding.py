@@ -360,6 +360,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     Fault(
+        "embedding-any-weight-of-its-size",
+        "a weight of as many numbers is taken, the transposed one too",
+        EMB_08,
+        {"guard_weight": changes.guards_size, "respond": changes.reads_on},
+        TIRED,
+    ),
+    Fault(
         "embedding-ids-from-the-end",
         "negative ids count from the end, large ones start again",
         EMB_09,
