@@ -428,6 +428,17 @@ def test_tokens_may_be_a_list_or_an_array(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.GEN_19,
+    call=generate_calls(
+        prompts=["array"], vocabularies=LARGE[5:], lengths=(40, 3, 17), limits=(2, 1), stops=[0], samplers=["none"]
+    ),
+    share=0.1,
+)
+def test_arrays_of_large_ids_are_read_as_they_are(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_19, call=in_views(generate_calls(prompts=["array"], lengths=(3, 1, 5, 16, 33), limits=(3, 1))))
 def test_tokens_may_be_a_strided_view(subject, call):
     subject.agrees(call)

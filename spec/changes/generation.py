@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -258,5 +258,11 @@ def signed_16(self: Generate, token: int) -> int:
     return (token + 2**15) % 2**16 - 2**15
 
 
-def prompt_in_bits(self: Generate, request: Request) -> list[int]:
-    return [token & 0xFF for token in Generate.prompt(self, request)]
+def prompt_in_bits(bits: int, holds: Callable[[Any], bool] = lambda tokens: True) -> Change:
+    """The prompt is cut to so many bits, where `holds` is true of it as the caller has it."""
+
+    def prompt(self: Generate, request: Request) -> list[int]:
+        ids = Generate.prompt(self, request)
+        return [token % 2**bits for token in ids] if holds(request.tokens) else ids
+
+    return {"prompt": prompt}

@@ -210,7 +210,7 @@ FAULTS: tuple[Fault, ...] = (
         "generation-uint8-prompt",
         "the prompt is read in 8 bits",
         GEN_13,
-        {"prompt": changes.prompt_in_bits},
+        changes.prompt_in_bits(8),
         "PROPERTIES PC3",
     ),
     Fault(

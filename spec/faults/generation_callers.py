@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.spec.changes import generation_callers as changes
 from inferspec.spec.changes import generation_ends as ends
+from inferspec.spec.changes.generation import prompt_in_bits
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.generation_sources import COURSE_CODE, MLX_LM, SEEDS, TIRED
 from inferspec.spec.generation import (
@@ -26,6 +27,20 @@ from inferspec.spec.generation import (
 from inferspec.spec.mistakes import ignores_strides
 
 FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "generation-unsigned-prompt-in-16-bits",
+        "a prompt of uint32 is cut to 16 bits",
+        GEN_19,
+        prompt_in_bits(16, lambda tokens: getattr(tokens, "dtype", None) == np.uint32),
+        "PROPERTIES X8",
+    ),
+    Fault(
+        "generation-long-prompt-in-16-bits",
+        "a prompt of more than 16 tokens, which goes in by another path, is cut to 16 bits",
+        GEN_19,
+        prompt_in_bits(16, lambda tokens: len(tokens) > 16),
+        "PROPERTIES X8",
+    ),
     Fault(
         "generation-token-strides",
         "tokens are read as if they were contiguous",
