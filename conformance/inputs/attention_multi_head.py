@@ -23,18 +23,20 @@ def multi_head_calls(
     heads: tuple[int, ...] = (1, 2, 3, 4, 5, 8),
     dims: tuple[int, ...] = (2, 4, 3, 8, 16, 33),
     batches: tuple[int, ...] = (),
+    hidden: tuple[int, ...] = (),
 ) -> Call:
     """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed.
 
     shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. heads, dims: how many heads of which dims.
-    batches: batch rows, in place of the leading dims that the envelope has.
+    batches: batch rows, in place of the leading dims that the envelope has. hidden: how many features, where head dims are free.
     """
     dtype, count, lead = pick("dtypes"), pick.one_of(*heads), tuple(pick("leading_dims"))
     lead = (pick.one_of(*batches),) if batches else lead
     dim = pick.one_of(*dims)
-    hidden = count * dim
+    features = count * dim
     if pick("free_head_dim"):
-        hidden = pick.one_of(*(n for n in range(2, min(2 * hidden, 40) + 2) if n != hidden))
+        others = hidden or tuple(n for n in range(2, min(2 * features, 40) + 2) if n != features)
+        features = pick.one_of(*others)
     free = True in pick.envelope["other_lengths"]
     length, keys = shapes(pick) if shapes else lengths(pick, relation if free else "L=S", longest)
     length, keys = taken(pick, (length, keys if free else length))
@@ -43,25 +45,25 @@ def multi_head_calls(
     weights = {
         name: pick.normal(*shape, dtype=dtype, amplitude=1.2 / math.sqrt(shape[1]))
         for name, shape in {
-            "wq": (rows, hidden),
-            "wk": (rows, hidden),
-            "wv": (rows, hidden),
-            "wo": (hidden, rows),
+            "wq": (rows, features),
+            "wk": (rows, features),
+            "wv": (rows, features),
+            "wo": (features, rows),
         }.items()
     }
     inputs = {
-        "query": pick.normal(*lead, length, hidden, dtype=dtype),
-        "key": pick.normal(*lead, keys, hidden, dtype=dtype),
+        "query": pick.normal(*lead, length, features, dtype=dtype),
+        "key": pick.normal(*lead, keys, features, dtype=dtype),
         # Past the range of float16 where the dtype reaches.
         "value": pick.normal(
-            *lead, keys, hidden, dtype=dtype, amplitude=in_reach(pick.one_of(1.0, 1.0, 3e8), dtype, 100.0)
+            *lead, keys, features, dtype=dtype, amplitude=in_reach(pick.one_of(1.0, 1.0, 3e8), dtype, 100.0)
         ),
     }
     kind = pick("masks")
     mask: Any = {"none": None, "causal": "causal"}.get(kind, "")
     if mask == "":
         mask = array_mask(pick, kind, (*lead, count, length, keys), dtype)
-    return pick.call("MultiHeadAttention", hidden_size=hidden, num_heads=count, **weights, **inputs, mask=mask)
+    return pick.call("MultiHeadAttention", hidden_size=features, num_heads=count, **weights, **inputs, mask=mask)
 
 
 @calls

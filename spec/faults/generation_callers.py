@@ -36,9 +36,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "generation-long-prompt-in-16-bits",
-        "a prompt of more than 16 tokens, which goes in by another path, is cut to 16 bits",
+        "a prompt of more than 8 tokens, which goes in by another path, is cut to 16 bits",
         GEN_19,
-        prompt_in_bits(16, lambda tokens: len(tokens) > 16),
+        prompt_in_bits(16, lambda tokens: len(tokens) > 8),
         "PROPERTIES X8",
     ),
     Fault(
