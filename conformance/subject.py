@@ -99,7 +99,7 @@ class ReferenceArrays(NumpyArrays):
 class _Own(Target):
     """An operation of the contract as it is called here: by all of its parameters, whatever it is built with."""
 
-    def build(self, arguments: Mapping[str, Any]) -> Any:
+    def made(self, arguments: Mapping[str, Any]) -> Any:
         own: Any = self.function
         return type(own)() if self.operation.goes_on else own
 

@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.embedding import (
     head_calls,
     large,
     long_sums,
+    looked_up,
     lookup_calls,
     many_rows_wide,
     many_tiles_each_way,
@@ -41,6 +42,7 @@ from inferspec.conformance.properties.common import (
     refuses,
     refuses_or_reads,
     returns,
+    serves_both,
     serves_more_and_fewer,
 )
 from inferspec.conformance.strategies import (
@@ -303,6 +305,11 @@ def test_the_head_reads_the_features_of_each_id_from_the_table(subject, reading)
 def test_a_square_table_is_transposed_too(subject, reading):
     call, expected = reading
     subject.expects(call, expected)
+
+
+@requirement(spec.EMB_11, call=head_calls(), share=0.1)
+def test_one_table_is_looked_up_in_and_serves_as_the_head_in_turn(subject, call):
+    serves_both(subject, call, looked_up(call, subject.envelope["token_dtypes"][0]))
 
 
 @requirement(spec.EMB_12, call=head_calls(sizes=long_sums, positive=True, amplitude=(1.0,)), share=0.6)

@@ -2,6 +2,7 @@
 
 from inferspec.conformance.inputs.generation import (
     JOINED,
+    LONG_WORDS,
     OUTSIDE,
     PAST,
     PLANES,
@@ -43,6 +44,11 @@ def test_ids_may_come_again_and_again(subject, call):
 
 @requirement(spec.TEXT_01, call=text_calls(leading_spaces=[False], texts=SPELLINGS, whole=True), share=0.3)
 def test_what_vocabularies_spell_otherwise_stays_as_it_is(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.TEXT_01, call=plain_text(texts=LONG_WORDS, whole=True), share=0.1)
+def test_ids_of_hundreds_of_bytes_are_decoded(subject, call):
     subject.agrees(call)
 
 
@@ -143,6 +149,12 @@ def test_ordinary_text_comes_out_as_soon_as_it_is_complete(subject, call):
 )
 def test_spaces_and_line_breaks_stay_where_they_are(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.TEXT_06, call=plain_text(), share=0.1)
+def test_an_id_without_bytes_may_be_the_first(subject, call):
+    pieces, tokens = call.arguments["pieces"], call.arguments["tokens"]
+    subject.agrees(call.having(tokens=(pieces.index(b""), *tokens)))
 
 
 @requirement(spec.TEXT_07, call=plain_text(beside=True, seen=("text", "beside")))

@@ -47,14 +47,24 @@ class Target:
     loaded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
-        """Make the object that is called, from the flattened arguments."""
-        signature = self.operation.signature
-        if self.plain or signature.init is None:
+        """Make what is called, from the flattened arguments."""
+        return self.called(self.made(arguments))
+
+    def made(self, arguments: Mapping[str, Any]) -> Any:
+        """Make the object, from the flattened arguments; the function itself where there is none to be made."""
+        if self.plain or self.operation.signature.init is None:
             return self.function
-        built = self.function(*self._placed(self.init_names, arguments), **self._named(self.init_names, arguments))
+        made = self.function(*self._placed(self.init_names, arguments), **self._named(self.init_names, arguments))
         for name, places in self.loaded.items():
-            keep(built, places, arguments[name])
-        return getattr(built, signature.method) if signature.method and not self.operation.methods else built
+            keep(made, places, arguments[name])
+        return made
+
+    def called(self, made: Any) -> Callable[..., Any]:
+        """Return what of an object is called: itself, or the operation's method."""
+        signature = self.operation.signature
+        own = self.plain or signature.init is None or self.operation.methods
+        called: Callable[..., Any] = made if own or not signature.method else getattr(made, signature.method)
+        return called
 
     def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Call it with the flattened arguments, or have the driver use it."""

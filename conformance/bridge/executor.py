@@ -29,7 +29,7 @@ class Executor:
         self._earlier = Earlier()
         self._left: list[bytes] = []
         """The random states that the last call left which was watched."""
-        self._kept: dict[tuple[str, int], Callable[..., Any]] = {}
+        self._kept: dict[tuple[int, int], Any] = {}
 
     def reset(self) -> None:
         """Forget the shared objects: a new example begins."""
@@ -60,7 +60,7 @@ class Executor:
         try:
             for shape, dtype in results:
                 to.poison(shape, dtype)
-            built = self._built(target, operation, given, keep)
+            built = self._built(target, given, keep)
             # What building does to them, as by drawing initial weights, is not looked at.
             state = random_states.stirred() if watch else None
             outcome = _returned(target.invoke(built, given), target)
@@ -88,13 +88,15 @@ class Executor:
         seeded = any(one == other for one, other in zip(after, last, strict=False))
         return ("random state", "random seed") if seeded else ("random state",)
 
-    def _built(self, target: Any, operation: str, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
+    def _built(self, target: Any, given: Mapping[str, Any], keep: int | None) -> Callable[..., Any]:
         if keep is None:
             return target.build(given)
-        key = (operation, keep)
+        # Of the class, and not of the operation: a table of embeddings is looked up in, and serves as an output head.
+        key = (id(target.function), keep)
         if key not in self._kept:
-            self._kept[key] = target.build(given)
-        return self._kept[key]
+            self._kept[key] = target.made(given)
+        called: Callable[..., Any] = target.called(self._kept[key])
+        return called
 
 
 @dataclass(frozen=True)

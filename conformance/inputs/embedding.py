@@ -199,6 +199,12 @@ def of_the_last_id(call: Call) -> Call:
     return one.having(tokens=np.full_like(one.arguments["tokens"], call.arguments["vocab_size"] - 1))
 
 
+def looked_up(call: Call, dtype: str) -> Call:
+    """All rows of the table of a head, looked up by ids of that dtype."""
+    table = {name: call.arguments[name] for name in ("vocab_size", "dims", "weight")}
+    return Call(LOOKUP, {**table, "tokens": np.arange(len(call.arguments["weight"])).astype(dtype)}, call.features)
+
+
 def of_one_token(call: Call) -> Call:
     """The call for the first of its tokens."""
     tokens = call.arguments["tokens"]

@@ -228,6 +228,8 @@ JOINED = (
 )
 """Several characters that are one to a reader: a Hangul syllable, a conjunct, a key, a variant, a flag."""
 BROKEN = (b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x99", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5", b"\xc0\x80")
+LONG_WORDS = ("a", "-" * 200, "x" + " " * 300, "日本" * 70, "é" * 129)
+"""Words some of which are longer than any of a language: vocabularies have runs of spaces and lines as one id."""
 PLANES = (
     "\u0800",
     "\ud7ff",

@@ -136,6 +136,14 @@ def serves_more_and_fewer(
         subject.agrees(one.kept(0), where(one) if where else None)
 
 
+def serves_both(subject: Trial, call: Call, lookup: Call) -> None:
+    """One object is right in turn on calls of two of its operations, the second of which not every subject offers."""
+    if lookup.operation not in subject.subject.description.offers:
+        raise OutsideEnvelope(f"{lookup.operation} is not offered")
+    for one in (lookup, call, lookup, call):
+        subject.agrees(one.kept(0))
+
+
 def returns(subject: Trial, call: Call, shape: tuple[int, ...], dtype: str) -> None:
     """The result has exactly this shape and dtype."""
     got = subject.value(call)

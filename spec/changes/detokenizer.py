@@ -359,6 +359,23 @@ class Sixteen(Detokenizer):
         return self.decoder.decode(self.pieces[token][:16])
 
 
+class BufferOf128(Detokenizer):
+    """Bytes of an id are copied into a buffer of 128."""
+
+    def add(self, token: int) -> str:
+        return self.decoder.decode(self.pieces[token][:128])
+
+
+class SpaceFirst(Detokenizer):
+    """An id without bytes before all others, as one that begins a text, is a space."""
+
+    started = False
+
+    def add(self, token: int) -> str:
+        first, self.started = not self.started, True
+        return " " if first and not self.pieces[token] else super().add(token)
+
+
 class Spaced(Detokenizer):
     """A space stands between the texts of ids."""
 

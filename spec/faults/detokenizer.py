@@ -50,6 +50,20 @@ TEXT_FAULTS: tuple[Fault, ...] = (
         changes.opens(changes.NoMark),
         TIRED,
     ),
+    Fault(
+        "detokenizer-buffer-of-128",
+        "bytes of an id past 128 are lost",
+        TEXT_01,
+        changes.opens(changes.BufferOf128),
+        TIRED,
+    ),
+    Fault(
+        "detokenizer-space-first",
+        "an id without bytes before all others gives a space",
+        TEXT_06,
+        changes.opens(changes.SpaceFirst),
+        TIRED,
+    ),
     Fault("detokenizer-sixteen", "bytes of an id past 16 are lost", TEXT_01, changes.opens(changes.Sixteen), TIRED),
     Fault(
         "detokenizer-line-breaks-flush",
