@@ -200,9 +200,10 @@ def of_the_last_id(call: Call) -> Call:
 
 
 def looked_up(call: Call, dtype: str) -> Call:
-    """All rows of the table of a head, looked up by ids of that dtype."""
+    """As many rows of the table of a head as x has, looked up by ids of that dtype."""
     table = {name: call.arguments[name] for name in ("vocab_size", "dims", "weight")}
-    return Call(LOOKUP, {**table, "tokens": np.arange(len(call.arguments["weight"])).astype(dtype)}, call.features)
+    tokens = np.resize(np.arange(len(call.arguments["weight"])), call.arguments["x"].shape[:-1])
+    return Call(LOOKUP, {**table, "tokens": tokens.astype(dtype)}, call.features)
 
 
 def of_one_token(call: Call) -> Call:
