@@ -147,6 +147,16 @@ def test_masks_act_on_every_head(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
 
 
+@requirement(
+    spec.MHA_04, call=multi_head_calls(masks=ARRAYS, leading_dims=[(2,)], heads=(2,), free_head_dim=[False]), share=0.1
+)
+def test_a_mask_of_three_axes_is_that_of_heads_where_there_are_as_many_sequences(subject, call):
+    query, keys = call.arguments["query"], call.arguments["key"].shape[-2]
+    whole = np.broadcast_to(call.arguments["mask"], (len(query), 2, query.shape[-2], keys))
+    by_heads = call.having(mask=np.stack([whole[0, 0], whole[1, 1][::-1]]))
+    subject.agrees(by_heads, where=_seeing_rows(by_heads))
+
+
 @requirement(spec.MHA_05, call=multi_head_calls(leading_dims=[(2,), (2, 3)], free_head_dim=[False]))
 def test_multi_head_rows_of_a_batch_are_independent(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
@@ -250,12 +260,14 @@ def test_one_object_attends_over_a_sequence_a_batch_and_a_sequence(subject, call
 
 @requirement(spec.MHA_09, call=multi_head_calls(masks=["none"], heads=(4, 2, 8), free_head_dim=[False]), share=0.1)
 def test_two_objects_keep_to_their_own_weights_and_heads(subject, call):
-    weights = {name: -call.arguments[name] for name in ("wq", "wv")}
-    other = call.having(num_heads=call.arguments["num_heads"] // 2, **weights)
+    weights = {name: call.arguments[name] for name in ("wq", "wk", "wv", "wo")}
+    # Signs of all would cancel out.
+    changed = {name: -x if name in ("wq", "wo") else x[::-1] for name, x in weights.items()}
+    other = call.having(num_heads=call.arguments["num_heads"] // 2, **changed)
     depends_on_arguments_alone(subject, call.kept(0), other.kept(1))
 
 
-@requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool", "additive"], free_head_dim=[False]), share=0.1)
+@requirement(spec.MHA_09, call=multi_head_calls(masks=["causal", "bool", "additive"], free_head_dim=[False]), share=0.2)
 def test_a_mask_does_not_stay_for_calls_without_one(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), call.having(mask=None).kept(0), where=_seeing_rows(call))
 

@@ -78,6 +78,12 @@ def keys_up_to(most: Callable[[int], int]) -> Change:
     return {"respond": respond}
 
 
+def masked_by_sequences(self: Operation, a: Arguments) -> Arguments:
+    """A mask of three axes, the first as long as the batch, is that of all heads of each sequence."""
+    batch = isinstance(a.mask, np.ndarray) and a.mask.ndim == 3 == a.query.ndim and len(a.mask) == len(a.query)
+    return Arguments(**{**vars(a), "mask": a.mask[:, None]}) if batch else a
+
+
 def masked_as_before(self: Operation, a: Arguments) -> Arguments:
     """Where there is no mask, that of the call before, if it was of the same lengths."""
     lengths, held = (a.query.shape[:-1], a.key.shape[:-1]), first_of(self, "masks", {})

@@ -390,6 +390,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "mha-mask-of-sequences",
+        "a mask of three axes is taken for that of the sequences where there are as many of them",
+        spec.MHA_04,
+        {"masked": heads.masked_by_sequences},
+        ENGINEER,
+    ),
+    Fault(
         "mha-batch-of-the-first",
         "what the first call makes room for serves every later one: batches past as many as that had are never written",
         spec.MHA_09,
