@@ -21,6 +21,8 @@ from inferspec.conformance.inputs.engine import (
     overwriting,
     overwriting_in_short_pools,
     preempted_again_and_again,
+    ranked_side_by_side,
+    served_side_by_side,
     short_pools,
     side_by_side,
     telling,
@@ -46,7 +48,12 @@ from inferspec.conformance.inputs.engine_queues import (
     queued_hits,
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PLAIN
-from inferspec.conformance.properties.engine import is_batch_invariant, runs_no_more_than_may, tells_its_logits
+from inferspec.conformance.properties.engine import (
+    goes_by_priority,
+    is_batch_invariant,
+    runs_no_more_than_may,
+    tells_its_logits,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import engine as spec
 
@@ -253,6 +260,21 @@ def test_who_is_cancelled_of_one_engine_is_not_cancelled_of_another(subject, cal
 @requirement(spec.ENG_35, call=many_beside_another(), share=0.06)
 def test_an_engine_of_larger_limits_lets_no_more_requests_of_another_run(subject, call):
     runs_no_more_than_may(subject, call)
+
+
+@requirement(spec.ENG_35, call=served_side_by_side(), share=0.08)
+def test_times_and_ends_of_a_request_are_not_those_of_another_engine_s(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_35, call=served_side_by_side(seen=("outputs", "latest"), metrics=["told", "untold"], logits=["told"]), share=0.06)
+def test_logits_of_a_request_are_not_those_of_another_engine_s(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_35, call=ranked_side_by_side(), share=0.06)
+def test_priorities_of_requests_are_not_those_of_another_engine_s(subject, call):
+    goes_by_priority(subject, call)
 
 
 # logits

@@ -1,8 +1,6 @@
 """Does a serving engine keep the contract of requests: of their limits and ends, their order, cancelling, and
 what is refused?"""
 
-import itertools
-
 from inferspec.conformance.inputs.engine import (
     budgets,
     crowded_out,
@@ -99,6 +97,7 @@ from inferspec.conformance.properties.engine import (
     adds,
     begins_its_output,
     goes_before_who_gave_way,
+    goes_by_priority,
     goes_first,
     is_not_overtaken_once_preempted,
     keeps_its_budget,
@@ -241,11 +240,7 @@ def test_what_is_cached_of_a_prompt_does_not_move_it_ahead(subject, call):
 
 @requirement(spec.ENG_16, call=queues_of_several(), share=0.15)
 def test_requests_that_are_served_several_at_a_time_go_by_priority_and_then_in_order(subject, call):
-    seen, asked = subject.parts(call), {number: call.arguments["steps"][number - 1][1] for number in adds(call)}
-    order = sorted(asked, key=lambda number: (-asked[number]["priority"], number))
-    for one, later in itertools.pairwise(order):
-        if not 0 < int(seen[f"{one} first"]) <= int(seen[f"{later} first"]):
-            raise Nonconformance(f"request {later} gives its id before request {one}, which goes first", call)
+    goes_by_priority(subject, call)
 
 
 @requirement(spec.ENG_16, story=ranked_in_short_pools(), share=0.08)

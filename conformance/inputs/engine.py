@@ -404,6 +404,33 @@ def left_side_by_side(script: Script) -> None:
         script.cancel(number)
 
 
+@told("outputs", "stream", "ends", "metrics", metrics=["told"], **PLAIN)
+def served_side_by_side(script: Script) -> None:
+    """Two engines on one model, which have the same number of requests each and come on at different times. Those of one are
+    ended by ids, some of which those of the other give."""
+    pick, limit = script.pick, 6
+    stops = pick.one_of(0, 1) if True in pick.envelope["stops"] else None
+    for number in range(pick.size(1, 2)):
+        pair = [script.prompt(pick.size(1, 6), limit) for _ in range(2)]
+        ways = [script.way(tokens, limit) for tokens in pair]
+        for engine in range(2):
+            own, other = ways[engine], ways[1 - engine]
+            ends = (own[pick.one_of(4, 3)], *(token for token in other[3:5] if token not in own))
+            script.add(pair[engine], limit, eos=ends if engine == stops else (), engine=engine)
+            script.do("step", times=pick.size(1, 2), engine=pick.one_of(0, 1) if engine or number else 0)
+
+
+@told("outputs", "steps", priorities=[True], **PLAIN)
+def ranked_side_by_side(script: Script) -> None:
+    """Requests of different priorities that are served one at a time, and as many of another engine, whose priorities are in
+    another order."""
+    script.max_requests = 1
+    ranks = [int(rank) for rank in script.random.permutation(script.pick.size(2, 4))]
+    for engine, order in ((0, ranks), (1, ranks[::-1])):
+        for rank in order:
+            script.add(script.prompt(script.pick.size(1, 4), 2), 2, priority=rank, engine=engine)
+
+
 @told("outputs", "steps", prefix_caching=[False], chunks=[1, 3, 7, 20, 64], **PLAIN)
 def budgets(script: Script) -> None:
     """Requests that all come at once and have nothing in common; where a step may compute much, a prompt of more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,6 +54,16 @@ def goes_first(subject: Trial, story: tuple[Call, tuple[int, int]]) -> None:
     seen = subject.parts(call)
     if not 0 < int(seen[f"{first} last"]) <= int(seen[f"{later} first"]):
         raise Nonconformance(f"request {later} has pages before request {first} ends, which came first", call)
+
+
+def goes_by_priority(subject: Trial, call: Call) -> None:
+    """Of the first engine's requests those of larger priority begin first, and then those that came first."""
+    seen, steps = subject.parts(call), call.arguments["steps"]
+    asked = {number: given for number in adds(call) if not (given := steps[number - 1][1]).get("engine", 0)}
+    order = sorted(asked, key=lambda number: (-asked[number]["priority"], number))
+    for one, later in itertools.pairwise(order):
+        if not 0 < int(seen[f"{one} first"]) <= int(seen[f"{later} first"]):
+            raise Nonconformance(f"request {later} gives its id before request {one}, which goes first", call)
 
 
 def goes_before_who_gave_way(subject: Trial, story: tuple[Call, int]) -> None:

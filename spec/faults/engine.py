@@ -11,6 +11,7 @@ from inferspec.spec.changes import engine_pages as pages
 from inferspec.spec.changes import engine_requests as requests
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import (
+    engine_beside,
     engine_drafts,
     engine_ends,
     engine_guesses,
@@ -428,6 +429,7 @@ FAULTS: tuple[Fault, ...] = (
     *engine_pages.FAULTS,
     *engine_ends.FAULTS,
     *engine_guesses.FAULTS,
+    *engine_beside.FAULTS,
     *engine_drafts.FAULTS,
     *engine_leavers.FAULTS,
     *engine_many.FAULTS,

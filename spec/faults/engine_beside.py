@@ -1,0 +1,31 @@
+"""Two engines at once, in which what is kept of a request by its id is kept for both."""
+
+from __future__ import annotations
+
+from inferspec.spec import engine as spec
+from inferspec.spec.changes import engine_beside as changes
+from inferspec.spec.contract import Change, Fault
+from inferspec.spec.faults.defining import named
+
+_fault = named("engine")
+
+
+def _of_all(name: str, mistake: str, change: Change) -> Fault:
+    return _fault(f"{name}-of-all", f"{mistake}, by its id, for all engines", spec.ENG_35, change, "PROPERTIES X7")
+
+
+FAULTS: tuple[Fault, ...] = (
+    _of_all("arrivals", "when a request came is kept in one place", changes.of_all("arrival")),
+    _of_all(
+        "times",
+        "when the ids of a request came is kept in one place",
+        {"fresh": changes.beside, "stamp": changes.stamps_all},
+    ),
+    _of_all("ends", "what ends a request is kept in one place", changes.of_all("eos")),
+    _of_all("priorities", "the priority of a request is kept in one place", changes.of_all("priority")),
+    _of_all(
+        "logits",
+        "the logits of a request are kept in one place",
+        {"fresh": changes.beside, "emit": changes.logits_for_all},
+    ),
+)
