@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.scheduler_pools import (
     long_and_growing,
     preempted_again_and_again,
     preempted_in_turn,
+    preempted_when_half_computed_again,
     resumed,
     voided_and_waiting,
     voided_growing,
@@ -126,6 +127,11 @@ def test_a_request_keeps_its_place_however_often_it_gives_way(subject, call):
     keeps(subject, call, Check.ORDER)
 
 
+@requirement(spec.SCHED_18, call=preempted_when_half_computed_again(block_sizes=[1, 2, 3]), share=0.05)
+def test_a_request_that_is_preempted_when_half_computed_again_keeps_its_place(subject, call):
+    keeps(subject, call, Check.ORDER)
+
+
 @requirement(spec.SCHED_18, call=voided_and_waiting(), share=0.1)
 def test_a_request_that_is_preempted_for_a_void_step_keeps_its_place(subject, call):
     keeps(subject, call, Check.ORDER)
@@ -194,6 +200,13 @@ def test_preemption_does_not_show_beside_those_who_wait(subject, call):
 
 @requirement(spec.SCHED_21, call=preempted_again_and_again(block_sizes=[1]), share=0.03)
 def test_a_request_may_be_preempted_many_times(subject, call):
+    keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
+
+
+@requirement(
+    spec.SCHED_21, call=preempted_when_half_computed_again(block_sizes=[1, 2, 3], prefix_caching=[False]), share=0.05
+)
+def test_a_request_may_be_preempted_when_it_is_half_computed_again(subject, call):
     keeps(subject, call, Check.OUTPUT, Check.STOP, Check.TOKENS, Check.COVER, Check.GHOST)
 
 

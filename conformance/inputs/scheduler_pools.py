@@ -159,6 +159,27 @@ def resumed(pick: Pick) -> Call:
     return script.end()
 
 
+@equal
+def preempted_when_half_computed_again(pick: Pick) -> Call:
+    """A request gives way to two others; when the first of these has ended it computes again in small chunks, and meanwhile the
+    second needs a block more: it gives way again. Behind it waits one that has room beside the second, and not beside both."""
+    script = Script(pick, budgets=(2, 3))
+    size, budget = script.size, script.budget
+    script.most, script.blocks = 3, 18
+    prompt = 6 * size
+    # The step that gives the first id of the third, and that in which there is no block for it.
+    first = step = 1 - (2 - budget - prompt) // budget
+    while 2 * blocks_of(step, size) + blocks_of(prompt + step - first, size) <= script.blocks:
+        step += 1
+    # Just room for it when the first has ended, and the second has one block more.
+    left = script.blocks - 1 - blocks_of(prompt + step - first, size) - pick.size(0, 1)
+    script.add(script.tokens(1), left * size)
+    script.add(script.tokens(1), (left + 4) * size)
+    script.add(script.tokens(prompt), 8 * size)
+    script.add(script.tokens(3 * size), 1)
+    return script.end()
+
+
 @calls
 def left_when_half_computed_again(pick: Pick) -> Call:
     """A request gives way to two others; when the first of these has ended it computes again in small chunks, and meanwhile the

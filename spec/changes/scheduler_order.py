@@ -265,6 +265,12 @@ def arrives_again_when_void(self: Scheduler, s: Serving) -> Step:
     return Scheduler.schedule(self, s)
 
 
+def arrives_again_when_half_computed(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """Who is preempted while what it had is computed again goes to the end of the queue."""
+    half = bool(victim.request.output) and not victim.decoding
+    (arrives_again if half else Scheduler.preempt)(self, s, victim)
+
+
 def arrives_again_the_second_time(self: Scheduler, s: Serving, victim: Entry) -> None:
     """A request that was preempted before goes to the end of the queue."""
     before = vars(victim).get("preempted", False)

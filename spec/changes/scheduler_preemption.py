@@ -16,6 +16,18 @@ def eight_times(self: Scheduler, s: Serving, victim: Entry) -> None:
         self.close(s, victim)
 
 
+def remembers_half(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """How far what it had was computed again is kept when a request is preempted meanwhile."""
+    half = victim.computed if victim.request.output and not victim.decoding else 0
+    Scheduler.preempt(self, s, victim)
+    victim.half = half
+
+
+def goes_on_from_half(self: Scheduler, s: Serving, entry: Entry) -> None:
+    Scheduler.allocate(self, s, entry)
+    entry.computed = max(entry.computed, vars(entry).pop("half", 0))
+
+
 def halves_lost(self: Scheduler, s: Serving, entry: Entry) -> None:
     """What a resumed request has computed again in part is lost where another one leaves."""
     Scheduler.close(self, s, entry)

@@ -189,6 +189,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/41951",
     ),
     _fault(
+        "arrives-again-when-half-computed",
+        "a request that is preempted while what it had is computed again goes to the end of the queue",
+        spec.SCHED_18,
+        {"preempt": changes.arrives_again_when_half_computed},
+        f"{VLLM}/issues/41951",
+    ),
+    _fault(
         "arrives-again-the-second-time",
         "a request that is preempted again goes to the end of the queue",
         spec.SCHED_18,

@@ -27,6 +27,13 @@ FAULTS: tuple[Fault, ...] = (
         "the kind of https://github.com/sgl-project/sglang-jax/pull/1471",
     ),
     _fault(
+        "halves-kept",
+        "what a request has computed again in part counts as computed once it was preempted anew",
+        spec.SCHED_21,
+        {"preempt": changes.remembers_half, "allocate": changes.goes_on_from_half},
+        f"{NANO}/commit/77dd709; {NANO}/pull/211",
+    ),
+    _fault(
         "prompt-alone",
         "a preempted request computes its prompt again, and not its output",
         spec.SCHED_21,
