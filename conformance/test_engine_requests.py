@@ -62,6 +62,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
 )
 from inferspec.conformance.inputs.engine_queues import (
     before_preempted,
+    behind_one_preempted_in_its_prompt,
     behind_preempted,
     late_arrivals,
     late_queues,
@@ -100,6 +101,7 @@ from inferspec.conformance.properties.engine import (
     goes_by_priority,
     goes_first,
     is_not_overtaken_once_preempted,
+    is_not_overtaken_while_the_first_runs,
     keeps_its_budget,
     keeps_its_budget_behind_hits,
     keeps_its_budget_once_resumed,
@@ -257,6 +259,11 @@ def test_preempted_requests_keep_their_priority(subject, story):
 @requirement(spec.ENG_16, story=behind_preempted(), share=0.08)
 def test_preempted_requests_go_before_those_that_came_later(subject, story):
     goes_first(subject, story)
+
+
+@requirement(spec.ENG_16, story=behind_one_preempted_in_its_prompt(), share=0.05)
+def test_no_request_overtakes_one_that_was_preempted_in_its_prompt(subject, story):
+    is_not_overtaken_while_the_first_runs(subject, story)
 
 
 @requirement(spec.ENG_16, story=small_behind_preempted(), share=0.08)

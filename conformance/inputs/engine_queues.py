@@ -104,6 +104,21 @@ def small_behind_large(script: Script) -> tuple[int, int]:
     return large, script.add(script.prompt(1, 1), 1)
 
 
+@told("outputs", "steps", pages=["told"], page_sizes=[1, 2], chunks=[3], **PLAIN)
+def behind_one_preempted_in_its_prompt(script: Script) -> tuple[int, int]:
+    """A request that generates; one whose prompt takes several steps and nearly all other pages, so that it has to give way in the
+    midst of it; and behind it one of a single token. The numbers of the two."""
+    pick, size = script.pick, script.size
+    script.max_requests, pages = 2, pick.one_of(9, 12, 10)
+    script.pages = pages + 3 - size
+    limit = script.pages * size - pick.size(0, 2)
+    script.add(script.prompt(1, limit), limit)
+    script.do("step")
+    preempted = script.add(script.prompt(pages * size, 2), 2)
+    script.do("step", times=pick.size(1, 2))
+    return preempted, script.add(script.prompt(1, 1), 1)
+
+
 def _filling(script: Script) -> int:
     """Two requests whose prompts fill all pages; the number of the second, which wants two ids."""
     pick, size = script.pick, script.size

@@ -89,6 +89,16 @@ def is_not_overtaken_once_preempted(subject: Trial, story: tuple[Call, tuple[int
         raise Nonconformance(f"request {later} has pages before request {preempted}, which came first", call)
 
 
+def is_not_overtaken_while_the_first_runs(subject: Trial, story: tuple[Call, tuple[int, int]]) -> None:
+    """Of two that wait the later one has no id before the first request ends, beside which one of them may run, unless the earlier
+    one has."""
+    call, (earlier, later) = story
+    seen = subject.parts(call)
+    ahead, *_ = adds(call)
+    if int(seen[f"{later} first"]) < min(int(seen[f"{ahead} last"]), int(seen[f"{earlier} first"])):
+        raise Nonconformance(f"request {later} gives its id before request {earlier}, which came first", call)
+
+
 def without_what_is_refused(subject: Trial, call: Call, step: int) -> Call:
     """The story without that step, where it is refused."""
     if f"{step} refused" not in subject.answered(call).results:

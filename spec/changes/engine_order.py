@@ -148,6 +148,11 @@ def arrives_again(self: Engine, m: State, r: Request) -> None:
     Engine.preempt(self, m, r)
 
 
+def arrives_again_in_its_prompt(self: Engine, m: State, r: Request) -> None:
+    """Whoever is preempted before it has an id comes last."""
+    (Engine.preempt if r.out else arrives_again)(self, m, r)
+
+
 def new_ones_first(self: Engine, r: Request) -> Any:
     """Who has ids already has had a turn."""
     return -r.priority, len(r.out) > 0, r.id

@@ -77,6 +77,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/issues/41951; PROPERTIES SC3",
     ),
     _fault(
+        "preempted-in-their-prompt-come-again",
+        "a request that is preempted before it has an id waits behind those that came before that",
+        spec.ENG_16,
+        {"queue": changes.counts_arrivals, "order": changes.by_count, "preempt": changes.arrives_again_in_its_prompt},
+        f"{VLLM}/issues/41951; PROPERTIES SC3",
+    ),
+    _fault(
         "new-ones-first",
         "requests that have given nothing yet go before a preempted one that came first",
         spec.ENG_16,
