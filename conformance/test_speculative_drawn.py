@@ -39,6 +39,13 @@ def test_two_requests_in_turn_draw_as_each_does_alone(subject, call):
     draws_as_alone(subject, call, "turns")
 
 
+@requirement(spec.SPEC_41, call=drawn_calls(limits=(9, 7), temperatures=["other"], filters=["top_k"]), share=0.08)
+def test_two_requests_in_turn_keep_their_own_filters_and_numbers_of_drafts(subject, call):
+    a = call.arguments
+    own = {"temperature": 4.0, "top_k": 1, "num_draft_tokens": a["num_draft_tokens"] % 4 + 1}
+    draws_as_alone(subject, call, "turns", **own)
+
+
 @requirement(spec.SPEC_42, call=drawn_calls(limits=(5, 9)), share=0.08)
 def test_a_second_request_draws_as_it_does_alone(subject, call):
     draws_as_alone(subject, call, "after")
@@ -91,12 +98,14 @@ def test_the_caller_may_change_its_ends_once_an_id_is_drawn(subject, call, at):
     subject.expects(changed, lambda meant: {"ids": ended(ids, (end,), ends_of(meant))})
 
 
-def draws_as_alone(subject, call, order):
-    """A request and another to the same models draw what they draw alone, by the same uniform numbers."""
+def draws_as_alone(subject, call, order, **more):
+    """A request and another to the same models draw what they draw alone, by the same uniform numbers. more: what is another of
+    the second."""
     tokens = call.arguments["tokens"]
     other = (1, *(int(token) for token in tokens[::-1]))
-    seen = subject.parts(call.having(beside={"tokens": other, "max_tokens": 4}, order=order, seen=("ids", "beside")))
-    own = call.having(tokens=np.array(other, tokens.dtype) if isinstance(tokens, np.ndarray) else other, max_tokens=4)
+    more |= {"max_tokens": 4}
+    seen = subject.parts(call.having(beside={"tokens": other, **more}, order=order, seen=("ids", "beside")))
+    own = call.having(tokens=np.array(other, tokens.dtype) if isinstance(tokens, np.ndarray) else other, **more)
     for part, one in (("ids", call), ("beside", own)):
         alone = subject.parts(one)["ids"]
         if seen[part].tolist() != alone.tolist():

@@ -145,7 +145,7 @@ class SpeculativeGenerate(Operation):
     target, draft: descriptions of toys (`duet.Player.of`) and the dtype of their logits; no draft: the target. uniforms: None, the numbers, or
     {"seed": n} for any number of them; {"cells": n} asks for the distribution of what comes out (`duet.distribution`).
     until: how many ids the consumer takes before it closes the iterator, None: all; beside: tokens and max_tokens of a second
-    request to the same models, and its eos where that is another; order: "turns" or "after"; seen: what is looked at
+    request to the same models, and what else of it is another, of eos, num_draft_tokens and filters; order: "turns" or "after"; seen: what is looked at
     (see `duet.play`); overwrite: what the caller changes once the first id is out, its "tokens" or its list of "ends"; ends:
     what becomes of the id that ends the ids (`spec/ends.py`).
     """
@@ -388,7 +388,7 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool]) -> list[Request]:
     first = Request(tokens, a.max_tokens, a.num_draft_tokens, ends, **filters, uniforms=uniforms, ends=a.ends)
     if not a.beside:
         return [first]
-    own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
+    own = {name: value for name, value in a.beside.items() if name != "tokens"}
     more = replace(first, tokens=list(a.beside["tokens"]), **own, name="beside")
     return [first, replace(more, uniforms=numbers_of(a.uniforms))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from inferspec.spec.contract import Change
@@ -30,3 +31,21 @@ def begins_unchecked(self: SpeculativeGenerate, players: tuple[Player, Player], 
     target, draft = players
     caches = target.make_cache(), draft.make_cache()
     return self.ids(Run(target, draft, self.taken(request), *caches, self.prompt(request)))
+
+
+def of_the_last(*names: str) -> Change:
+    """The target has room for one of each: that of whoever came last."""
+
+    def begin(self: SpeculativeGenerate, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+        players[0].last = {name: getattr(request, name) for name in names}  # type: ignore[attr-defined]
+        return SpeculativeGenerate.begin(self, players, request)
+
+    def own(run: Run) -> Run:
+        return replace(run, request=replace(run.request, **run.target.last))  # type: ignore[attr-defined]
+
+    return {
+        "begin": begin,
+        "count": lambda self, run: SpeculativeGenerate.count(self, own(run)),
+        "target_chances": lambda self, run, rows: SpeculativeGenerate.target_chances(self, own(run), rows),
+        "draft_chances": lambda self, run, rows: SpeculativeGenerate.draft_chances(self, own(run), rows),
+    }

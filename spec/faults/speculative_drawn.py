@@ -64,6 +64,27 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/23af8570",
     ),
     _drawn(
+        "temperature-of-the-last",
+        "ids are drawn at the temperature of the request that came last",
+        SPEC_41,
+        drawn.of_the_last("temperature"),
+        "PROPERTIES CB4",
+    ),
+    _drawn(
+        "top-k-of-the-last",
+        "ids are filtered as those of the request that came last",
+        SPEC_41,
+        drawn.of_the_last("top_k"),
+        "PROPERTIES CB4",
+    ),
+    _drawn(
+        "num-draft-tokens-of-the-last",
+        "as many ids are drafted as for the request that came last",
+        SPEC_41,
+        drawn.of_the_last("num_draft_tokens"),
+        "PROPERTIES CB4",
+    ),
+    _drawn(
         "sequence-left",
         "a request begins with what the last one left",
         SPEC_42,
