@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.engine import (
     served_side_by_side,
     short_pools,
     side_by_side,
+    sized_side_by_side,
     telling,
     ticking,
     timed,
@@ -262,12 +263,21 @@ def test_an_engine_of_larger_limits_lets_no_more_requests_of_another_run(subject
     runs_no_more_than_may(subject, call)
 
 
+@requirement(spec.ENG_35, call=sized_side_by_side(), share=0.06)
+def test_two_engines_have_pages_of_their_own_size(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.ENG_35, call=served_side_by_side(), share=0.08)
 def test_times_and_ends_of_a_request_are_not_those_of_another_engine_s(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_35, call=served_side_by_side(seen=("outputs", "latest"), metrics=["told", "untold"], logits=["told"]), share=0.06)
+@requirement(
+    spec.ENG_35,
+    call=served_side_by_side(seen=("outputs", "latest"), metrics=["told", "untold"], logits=["told"]),
+    share=0.06,
+)
 def test_logits_of_a_request_are_not_those_of_another_engine_s(subject, call):
     subject.agrees(call)
 

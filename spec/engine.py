@@ -30,7 +30,7 @@ A call is a story: `steps` of one engine, and then as many steps as are needed t
 looked at (`spec/engine_stories.py`). Steps beside the methods: `fail(after)`, a step, or a run, in which the model, or the
 draft, fails at its n-th use (a call, or a look at anything of it, such as make_cache), at its n-th call, or when that is
 done and its caches hold the tokens; `overwrite(request)`, the caller changes the lists that it gave; `strange(method)`, the engine is
-asked about an id that no request has; `add` and `step` may be of a second engine on the same model, of which one request more may run. A request has the number
+asked about an id that no request has; `add` and `step` may be of a second engine on the same model, of which one request more may run, and whose pages may be of another size. A request has the number
 of the step that added it.
 
 The oracle serves nothing: it decodes each request by itself, greedily, in float64 (`alone`). The ids must be equal. So

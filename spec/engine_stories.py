@@ -10,6 +10,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -129,11 +130,13 @@ class _Story:
         eos: tuple[int, ...] = (),
         engine: int = 0,
         listed: bool = False,
+        options: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """listed: the ids that end the request are given in a list, which may be changed later."""
+        """listed: the ids that end the request are given in a list, which may be changed later; options: those of the engine, if
+        it is made for the request."""
         while len(self.engines) <= engine:
             # Of other limits: what there is one of for all engines shows.
-            self.engines.append(self.make(self.clock, max_requests=self.a.max_requests + 1))
+            self.engines.append(self.make(self.clock, max_requests=self.a.max_requests + 1, **options))
         given, ends = list(tokens), list(eos) if listed else eos
         options = {name: value for name, value in (("priority", priority), ("eos", ends)) if value}
         try:

@@ -420,6 +420,26 @@ def served_side_by_side(script: Script) -> None:
             script.do("step", times=pick.size(1, 2), engine=pick.one_of(0, 1) if engine or number else 0)
 
 
+@told(*WHOLE, **PLAIN)
+def sized_side_by_side(script: Script) -> None:
+    """Two engines on one model, the second of other pages and chunks; it is made while two requests of the first generate."""
+    pick, limit, script.max_requests = script.pick, 7, 3
+    size, chunk = (
+        pick.one_of(*[one for one in pick.envelope[key] if one != own] or [own])
+        for key, own in (("page_sizes", script.size), ("chunks", script.chunk))
+    )
+    for _ in range(2):
+        number = script.add(script.prompt(min(script.size, 8) + pick.size(1, 5), limit), limit)
+        script.do("step", times=-(-len(script.asked[number][0]) // script.chunk))
+    for engine in (1, 0)[: pick.size(1, 2)]:
+        options = {"options": {"page_size": size, "max_prefill_tokens": chunk}} if engine else {}
+        script.add(script.prompt(script.length(), limit), limit, engine=engine, **options)
+        script.do("step", times=pick.size(1, 2), engine=pick.one_of(0, 1))
+    # Room for all of them in the smaller pages.
+    slots = [len(tokens) + limit for tokens, limit in script.asked.values()]
+    script.pages = sum(pages_of(n, min(size, script.size)) for n in slots) + 3
+
+
 @told("outputs", "steps", priorities=[True], **PLAIN)
 def ranked_side_by_side(script: Script) -> None:
     """Requests of different priorities that are served one at a time, and as many of another engine, whose priorities are in

@@ -51,3 +51,14 @@ def logits_for_all(self: Engine, m: State, r: Request, token: int, row: np.ndarr
     Engine.emit(self, m, r, token, row)
     for twin in _twins(m, r):
         twin.logits = row
+
+
+def size_on_the_class(self: Engine, a: Arguments, clock: Any) -> State:
+    """How many tokens a page has is written to the class."""
+    type(self).size = a.page_size  # type: ignore[attr-defined]
+    return Engine.fresh(self, a, clock)
+
+
+def the_class_s_size(self: Engine, m: State) -> list[tuple[int, int]]:
+    m.a = Arguments(**{**vars(m.a), "page_size": type(self).size})  # type: ignore[attr-defined]
+    return Engine.step(self, m)

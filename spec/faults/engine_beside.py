@@ -28,4 +28,11 @@ FAULTS: tuple[Fault, ...] = (
         "the logits of a request are kept in one place",
         {"fresh": changes.beside, "emit": changes.logits_for_all},
     ),
+    _fault(
+        "page-size-of-the-class",
+        "how many tokens a page has is the class's own: that of the engine that was made last",
+        spec.ENG_35,
+        {"fresh": changes.size_on_the_class, "step": changes.the_class_s_size},
+        "nano-vLLM, Sequence.block_size; PROPERTIES X7",
+    ),
 )
