@@ -2,6 +2,7 @@
 
 from inferspec.conformance.inputs.scheduler import (
     abandoned,
+    beside_other_blocks,
     chunked,
     crowds,
     ends_in_prompts,
@@ -412,6 +413,11 @@ def test_the_list_of_tokens_is_the_caller_s(subject, call):
 def test_schedulers_keep_apart(subject, first, second):
     subject.observe(first)
     keeps(subject, second, *MUST)
+
+
+@requirement(spec.SCHED_44, call=beside_other_blocks(), share=0.08)
+def test_schedulers_of_blocks_of_other_sizes_keep_apart(subject, call):
+    keeps(subject, call, *MUST)
 
 
 @requirement(spec.SCHED_44, call=side_by_side(), share=0.4)

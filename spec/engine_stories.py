@@ -130,13 +130,13 @@ class _Story:
         eos: tuple[int, ...] = (),
         engine: int = 0,
         listed: bool = False,
-        options: Mapping[str, int] = MappingProxyType({}),
+        sizes: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """listed: the ids that end the request are given in a list, which may be changed later; options: those of the engine, if
-        it is made for the request."""
+        """listed: the ids that end the request are given in a list, which may be changed later; sizes: those of the engine, if it
+        is made for the request."""
         while len(self.engines) <= engine:
             # Of other limits: what there is one of for all engines shows.
-            self.engines.append(self.make(self.clock, max_requests=self.a.max_requests + 1, **options))
+            self.engines.append(self.make(self.clock, max_requests=self.a.max_requests + 1, **sizes))
         given, ends = list(tokens), list(eos) if listed else eos
         options = {name: value for name, value in (("priority", priority), ("eos", ends)) if value}
         try:

@@ -42,7 +42,7 @@ Block ids are told in the order in which they were first seen. Steps beside the 
 `add_again`;
 `cancel_stranger`, a request that was never added; `overwrite`, the caller puts other tokens, and one more, into the list of a
 request's tokens; `pass_by`, requests that are added, cancelled and forgotten;
-`meanwhile`, another scheduler with blocks of its own and larger limits is given a request and takes a step; `finish`, steps until every
+`meanwhile`, another scheduler with blocks of its own, perhaps of another size, and larger limits is given a request and takes a step; `finish`, steps until every
 request is finished, told as 3.1, 3.2, …
 
 Left open: whether `schedule` raises or gives an empty step when every request is finished, when the other attributes of a
@@ -110,7 +110,8 @@ class Scheduler(Operation):
     beside: ClassVar[tuple[Beside, ...]] = (Beside("BlockManager", modelled=True),)
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
-        managers = partial(ModelManager, a.num_blocks, a.block_size, a.prefix_caching)
+        sizes = {"num_blocks": a.num_blocks, "block_size": a.block_size}
+        managers = partial(ModelManager, **sizes, prefix_caching=a.prefix_caching)
         told = Story(partial(Offered, self, ends=a.ends), managers, a).told(a.steps)
         numbers = {part: f64(value) for part, value in told.items() if not isinstance(value, str)}
         return {part: Answer(value, np.zeros(value.shape)) for part, value in numbers.items()}

@@ -10,8 +10,9 @@ The oracle and the driver of real subjects share it; it judges nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from inferspec.spec.block_manager import BlockManager, Ranks, Table
@@ -180,11 +181,15 @@ class Request:
 class Story:
     """A scheduler at work. Requests have the number of the step that added them."""
 
-    def __init__(self, make: Callable[..., Any], managers: Callable[[], Any], a: Arguments) -> None:
+    def __init__(self, make: Callable[..., Any], managers: Callable[..., Any], a: Arguments) -> None:
         self.manager = managers()
         self.scheduler = make(self.manager, a.max_requests, a.max_prefill_tokens)
         wider = {"max_requests": a.max_requests + 1, "max_prefill_tokens": 2 * a.max_prefill_tokens}
-        self.another = partial(Story, make, managers, Arguments(**{**vars(a), **wider}))
+
+        def another(**other: int) -> Story:
+            return Story(make, partial(managers, **other), Arguments(**{**vars(a), **wider, **other}))
+
+        self.another = another
         self.beside: Story | None = None
         self.memory, self.together = Memory(a.block_size), a.together
         self.ranks = Ranks(a.num_blocks)
@@ -300,9 +305,10 @@ class Story:
             del request
         yield from ()
 
-    def _meanwhile(self, **request: Any) -> Any:
-        """Another scheduler, with blocks of its own, is given a request and takes a step; it has all of these to the end."""
-        self.beside = self.beside or self.another()
+    def _meanwhile(self, sizes: Mapping[str, int] = MappingProxyType({}), **request: Any) -> Any:
+        """Another scheduler, with blocks of its own, is given a request and takes a step; it has all of these to the end. sizes: those
+        of its blocks, where they are others."""
+        self.beside = self.beside or self.another(**sizes)
         for _ in (*self.beside._add(number=len(self.beside.requests), **request), *self.beside._step()):
             pass
         yield from ()

@@ -432,8 +432,8 @@ def sized_side_by_side(script: Script) -> None:
         number = script.add(script.prompt(min(script.size, 8) + pick.size(1, 5), limit), limit)
         script.do("step", times=-(-len(script.asked[number][0]) // script.chunk))
     for engine in (1, 0)[: pick.size(1, 2)]:
-        options = {"options": {"page_size": size, "max_prefill_tokens": chunk}} if engine else {}
-        script.add(script.prompt(script.length(), limit), limit, engine=engine, **options)
+        sizes = {"sizes": {"page_size": size, "max_prefill_tokens": chunk}} if engine else {}
+        script.add(script.prompt(script.length(), limit), limit, engine=engine, **sizes)
         script.do("step", times=pick.size(1, 2), engine=pick.one_of(0, 1))
     # Room for all of them in the smaller pages.
     slots = [len(tokens) + limit for tokens, limit in script.asked.values()]

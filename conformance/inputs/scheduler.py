@@ -196,6 +196,19 @@ def side_by_side(pick: Pick) -> Call:
     return script.end()
 
 
+@calls
+def beside_other_blocks(pick: Pick) -> Call:
+    """Another scheduler, of larger blocks where a subject has such, is made while requests are at work, and works itself."""
+    script = Script(pick)
+    larger = [size for size in pick.envelope["block_sizes"] if size > script.size] or [script.size]
+    sizes = {"block_size": pick.one_of(*larger)}
+    for _ in range(pick.size(1, 2)):
+        script.add(script.tokens(script.size + pick.size(1, 4)), 2 * script.size + pick.size(1, 3))
+        script.do("step")
+        script.do("meanwhile", tokens=script.tokens(2), max_tokens=3, priority=0, eos=(), sizes=sizes)
+    return script.end()
+
+
 @with_voids
 def voided(pick: Pick) -> Call:
     """Steps of which nothing comes, in the middle of prompts and of outputs, once or several times."""

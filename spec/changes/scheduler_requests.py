@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
+from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.changes.scheduler_ways import kept_while_computed
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
@@ -454,6 +455,19 @@ def limits_of_the_class(self: Scheduler, manager: Any, max_requests: int, max_pr
 def within_the_class_s_limits(self: Scheduler, s: Serving) -> Step:
     s.max_requests, s.budget = type(self).limits  # type: ignore[attr-defined]
     return Scheduler.schedule(self, s)
+
+
+def size_on_the_class(self: Scheduler, manager: Any, max_requests: int, max_prefill_tokens: int) -> Serving:
+    """How many tokens a block has is written to the class."""
+    type(self).size = manager.block_size  # type: ignore[attr-defined]
+    return Scheduler.fresh(self, manager, max_requests, max_prefill_tokens)
+
+
+def blocks_by_the_class_s_size(self: Scheduler, s: Serving, entry: Entry, count: int) -> Chunk:
+    """A chunk names as many blocks as it would take of the class's size."""
+    chunk = Scheduler.chunk(self, s, entry, count)
+    blocks = blocks_of(chunk.start + count, type(self).size)  # type: ignore[attr-defined]
+    return Chunk(**{**vars(chunk), "block_ids": chunk.block_ids[:blocks]})
 
 
 def step_of_the_class(self: Scheduler, s: Serving) -> Step:

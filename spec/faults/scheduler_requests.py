@@ -289,6 +289,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     _fault(
+        "block-size-of-the-class",
+        "how many tokens a block has is the class's own: that of the scheduler that was made last",
+        spec.SCHED_44,
+        {"fresh": changes.size_on_the_class, "chunk": changes.blocks_by_the_class_s_size},
+        "nano-vLLM, Sequence.block_size; PROPERTIES X7",
+    ),
+    _fault(
         "one-is-cancelled",
         "of several requests that are cancelled while the model computes the id of the last one alone is dropped",
         spec.SCHED_32,
