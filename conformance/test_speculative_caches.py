@@ -107,6 +107,12 @@ def test_of_equal_logits_the_lowest_id_is_taken(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_31, call=generate_calls(rival=0.0, drafts=(3, 1, 4), drafters=["other"]), share=0.08)
+def test_of_equal_logits_the_lowest_id_is_taken_where_another_is_drafted(subject, call):
+    # The draft is one that has the other of the two before it.
+    subject.agrees(call.having(draft={**call.arguments["target"], "rival": -1.0}))
+
+
 @requirement(spec.SPEC_31, call=generate_calls(rival="near", drafts=(3, 1, 4)))
 def test_the_last_bits_of_logits_decide(subject, call):
     subject.agrees(call)

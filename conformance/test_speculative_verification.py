@@ -274,6 +274,12 @@ def test_numbers_of_rows_and_ids_that_do_not_fit_are_refused(subject, call, misf
     refuses(subject, call.having(**MISFITS[misfit](call.arguments)))
 
 
+@requirement(spec.SPEC_18, call=verify_calls(drafts=["list"]), share=0.06)
+def test_a_row_of_no_draft_is_refused(subject, call):
+    single = {name: call.arguments[name][:1] for name in ("draft_probs", "target_probs", "uniform")}
+    refuses(subject, call.having(draft_tokens=[], **single))
+
+
 @requirement(spec.SPEC_18, call=verify_calls(), axis=among([False, True]), share=0.3)
 def test_a_batch_is_refused(subject, call, axis):
     a = call.arguments

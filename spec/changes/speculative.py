@@ -107,6 +107,14 @@ def greedy_by(pick: Any) -> Change:
     return {"verified": verified}
 
 
+def keeps_equals(self: Loop, run: Run, rows: Rows) -> list[int]:
+    """A draft is right where no logit of the target is larger than its own."""
+    ids = [int(token) for token in np.argmax(rows, axis=-1)]
+    for index, (token, row) in enumerate(zip(run.drafted, rows, strict=False)):
+        ids[index] = token if row[token] == row.max() else ids[index]
+    return Loop.verified(self, run, rows) if run.request.temperature else self.agreed(run.drafted, ids)
+
+
 def drafted_by(pick: Any) -> Change:
     """The draft's ids are picked another way. pick: rows of logits to ids."""
 

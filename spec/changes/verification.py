@@ -245,3 +245,10 @@ def rest_in_logarithms(self: Verify, q: Rows, p: Rows) -> Rows:
     with np.errstate(divide="ignore", invalid="ignore"):
         one, two = np.log(q.astype(np.float32)), np.log(p.astype(np.float32))
         return _or_all(np.exp(two + np.log(np.maximum(1 - np.exp(one - two), 0))), p)
+
+
+def draft_rows_where_drafted(self: Verify, a: Arguments) -> None:
+    """Nobody looks at the rows of the draft where nothing is drafted."""
+    count = len(a.draft_tokens)
+    rows = a.draft_probs if count else a.target_probs[:0]
+    Verify.guard_counts(self, Arguments(**{**vars(a), "draft_probs": rows}))

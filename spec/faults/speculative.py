@@ -141,6 +141,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-metal/commit/12ee169",
     ),
     Fault(
+        "speculative-keeps-equals",
+        "a draft is kept where no logit of the target is larger than its own",
+        SPEC_31,
+        {"verified": changes.keeps_equals},
+        TIRED,
+    ),
+    Fault(
         "speculative-highest-of-equals-of-large",
         "of equal logits of more than 8192 ids the highest is taken",
         SPEC_31,

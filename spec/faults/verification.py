@@ -408,6 +408,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         unguarded("guard_counts"),
         "PROPERTIES X9",
     ),
+    Fault(
+        "verify-any-draft-rows-of-no-drafts",
+        "draft_probs are not looked at where nothing is drafted",
+        SPEC_18,
+        {"guard_counts": changes.draft_rows_where_drafted},
+        "PROPERTIES X9",
+    ),
     Fault("verify-negative-ids", "drafts below 0 count from the end", SPEC_19, unguarded("guard_ids"), "PROPERTIES X9"),
     Fault(
         "verify-clamped-ids",
