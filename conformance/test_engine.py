@@ -36,6 +36,7 @@ from inferspec.conformance.inputs.engine import (
 from inferspec.conformance.inputs.engine_ends import (
     overwriting_ends,
     stopping,
+    stopping_at_the_first_of_several,
 )
 from inferspec.conformance.inputs.engine_leavers import (
     cancelling_at_work,
@@ -197,6 +198,15 @@ def test_metrics_of_very_many_requests_are_theirs(subject, call):
 
 @requirement(spec.ENG_32, call=cancelling_at_work(seen=("outputs", "metrics"), metrics=["told"]), share=0.04)
 def test_metrics_are_those_of_the_request_when_another_is_cancelled(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.ENG_32,
+    call=stopping_at_the_first_of_several(seen=("outputs", "metrics"), metrics=["told"]),
+    share=0.04,
+)
+def test_an_end_among_guesses_has_no_time(subject, call):
     subject.agrees(call)
 
 

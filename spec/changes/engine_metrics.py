@@ -153,3 +153,10 @@ def stamps_the_first_again(self: Engine, m: State, r: Request) -> None:
     Engine.stamp(self, m, r)
     if vars(r).pop("begins_anew", False):
         r.times[0] = r.times[-1]
+
+
+def stamps_an_end_among_guesses(self: Engine, m: State, r: Request, token: int, row: np.ndarray) -> None:
+    """An id that ends a request has a time where it comes behind guesses, although it does not come out."""
+    if self.stops(r, token) and any(name == r.id for name, _ in m.emitted):
+        self.stamp(m, r)
+    Engine.emit(self, m, r, token, row)

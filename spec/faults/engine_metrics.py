@@ -151,4 +151,11 @@ TIMES: tuple[Fault, ...] = (
         {"preempt": changes.first_time_once_resumed, "stamp": changes.stamps_the_first_again},
         f"{VLLM}/pull/13169",
     ),
+    _fault(
+        "end-among-guesses-has-a-time",
+        "an id that ends a request among guesses has a time, although it does not come out",
+        spec.ENG_32,
+        {"emit": changes.stamps_an_end_among_guesses},
+        TIRED,
+    ),
 )
