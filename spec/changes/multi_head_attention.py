@@ -85,11 +85,11 @@ def masked_by_sequences(self: Operation, a: Arguments) -> Arguments:
 
 
 def masked_as_before(self: Operation, a: Arguments) -> Arguments:
-    """Where there is no mask, that of the call before, if it was of the same lengths."""
-    lengths, held = (a.query.shape[:-1], a.key.shape[:-1]), first_of(self, "masks", {})
+    """Where there is no mask, that of the call before, if it was of as many heads and the same lengths."""
+    sizes, held = (a.num_heads, a.query.shape[:-1], a.key.shape[:-1]), first_of(self, "masks", {})
     if a.mask is not None:
-        held[lengths] = a.mask
-    return Arguments(**{**vars(a), "mask": held.get(lengths)})
+        held[sizes] = a.mask
+    return Arguments(**{**vars(a), "mask": held.get(sizes)})
 
 
 def split_interleaved(self: Operation, x: np.ndarray, heads: int) -> np.ndarray:

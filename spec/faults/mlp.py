@@ -258,7 +258,7 @@ FAULTS: tuple[Fault, ...] = (
         "mlp-prompts-past-1024",
         "tokens past the 1024th of a prompt are not written",
         MLP_06,
-        leaves_unwritten(lambda out: out[..., :1024, :]),
+        leaves_unwritten(lambda out: out[..., :1024, :] if out.ndim > 1 else out),
         "buffers of as many tokens as fill a chunk of a prompt",
     ),
     Fault(
