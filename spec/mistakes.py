@@ -474,6 +474,13 @@ def leaves_unwritten(keep: Callable[[np.ndarray], np.ndarray]) -> Change:
     return {"respond": respond}
 
 
+def batch_of_one_up_to(rows: int, past: int) -> Change:
+    """Of a batch of one B×L×E with more than `past` rows the first `rows` are written, or all but the last -`rows` of them."""
+    return leaves_unwritten(
+        lambda out: out[:, :rows] if out.ndim == 3 and len(out) == 1 and out.shape[1] > past else out
+    )
+
+
 def decodes_up_to(most: int = 32) -> Change:
     """Of batches of a token each those past so many are not written: paths of their own serve them, and thousands of them."""
     return leaves_unwritten(lambda out: out[:most] if out.ndim == 3 and out.shape[1] == 1 and len(out) < 1024 else out)

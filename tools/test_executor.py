@@ -26,6 +26,7 @@ from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.calls import Observation
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.subject import SubjectDied
+from inferspec.spec.embedding import Embedding, EmbeddingAsLinear
 from inferspec.spec.linear import Silu
 from inferspec.spec.metrics import RequestMetrics
 from inferspec.spec.sampling import Sampler
@@ -472,3 +473,36 @@ def test_a_result_in_a_buffer_that_is_used_again_is_noticed():
     executor = Executor({"silu": Target(Silu, reuses, arrays("numpy"), plain=True, call_names={"x": "x"})})
     first, second = (executor.call("silu", {"x": np.full(3, n, np.float32)}, {}, None, (), False) for n in (1, 2))
     assert (first.changed, second.changed) == ((), ("earlier result",))
+
+
+class Table:
+    """A table of embeddings that says how often it was used."""
+
+    def __init__(self, vocab_size, dims, weight):
+        self.used = 0
+
+    def __call__(self, tokens):
+        self.used += 1
+        return np.full(1, self.used)
+
+    as_linear = __call__
+
+
+def test_operations_of_one_class_are_of_one_object_where_a_test_keeps_it():
+    init = {name: name for name in ("vocab_size", "dims", "weight")}
+    executor = Executor(
+        {
+            "Embedding": Target(Embedding, Table, arrays("numpy"), False, init, {"tokens": ""}),
+            "as_linear": Target(EmbeddingAsLinear, Table, arrays("numpy"), False, init, {"x": ""}),
+        }
+    )
+    table, x = {"vocab_size": 2, "dims": 2, "weight": np.eye(2)}, np.zeros(2)
+
+    def uses(operation, name, kept):
+        seen = executor.call(operation, {**table, name: x}, {}, kept, (), False)
+        return int(seen.value[0])
+
+    assert [uses("Embedding", "tokens", 0), uses("as_linear", "x", 0), uses("Embedding", "tokens", 0)] == [1, 2, 3]
+    assert [uses("as_linear", "x", 1), uses("Embedding", "tokens", None)] == [1, 1]
+    executor.reset()
+    assert uses("Embedding", "tokens", 0) == 1

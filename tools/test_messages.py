@@ -118,6 +118,17 @@ def test_a_step_of_a_story_that_lacks_a_kernel_is_said_with_what_to_declare():
     assert 'say so in ENVELOPE["paged_kv"], whose keys are ' in str(told)
 
 
+def test_an_objection_to_a_refusal_tells_what_may_be_left_out_and_no_other_one_does():
+    about = next(one for one in all_tests() if one.requirement.name == "BlockManager" and one.inputs).requirement
+    trial = Trial(LocalSubject({"BlockManager": contract("block_manager").operation("BlockManager")}), about)
+    call = Call("BlockManager", {"steps": [("allocate", {})]}, {"prefix_caching": False})
+    seen = Observation(None, "", "step 1: ValueError: prefix_caching False is not offered")
+    trial._plainest.update(prefix_caching=True)
+    said = [trial.advised(trial.objection(call, seen, 1, "wrong", refusal)) for refusal in (True, False)]
+    line = "if it does not support prefix_caching of False, say so: ENVELOPE = {'block_manager': {'prefix_caching': [True]}}"
+    assert [text.endswith(line) for text in said] == [True, False]
+
+
 def test_what_is_not_implemented_beside_what_is_answered_is_no_stub():
     class Plain(contract("flash_attention").operation("flash_attention")):
         def guard(self, a):

@@ -44,6 +44,7 @@ from inferspec.spec.faults.sources import (
 )
 from inferspec.spec.mistakes import (
     STEPS,
+    batch_of_one_up_to,
     bfloat16_through_float16,
     decodes_up_to,
     drifts,
@@ -394,7 +395,7 @@ FAULTS: tuple[Fault, ...] = (
         "as-linear-batch-of-one",
         "of a batch of one whose rows are several tiles the last row is not written",
         EMB_19,
-        leaves_unwritten(lambda out: out[:, :-1] if out.ndim == 3 and len(out) == 1 and out.shape[1] > 64 else out),
+        batch_of_one_up_to(-1, past=64),
         TIRED,
     ),
     Fault(
@@ -408,7 +409,7 @@ FAULTS: tuple[Fault, ...] = (
         "as-linear-prompts-past-1024",
         "tokens past the 1024th of a batch of one are not written",
         EMB_19,
-        leaves_unwritten(lambda out: out[:, :1024] if out.ndim == 3 and len(out) == 1 else out),
+        batch_of_one_up_to(1024, past=1024),
         "buffers of as many tokens as fill a chunk of a prompt",
     ),
     Fault(

@@ -21,6 +21,7 @@ from inferspec.spec.faults import as_linear
 from inferspec.spec.faults.sources import COLUMN_CONTIGUOUS, COURSE_GAP, FAR_ROWS, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
+    batch_of_one_up_to,
     counts_axis_in_16_bits,
     cut_to_32_bits,
     first_row_for_all,
@@ -213,7 +214,7 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-batch-of-one",
         "of a batch of one whose rows are several tiles the last row is not written",
         EMB_03,
-        leaves_unwritten(lambda out: out[:, :-1] if out.ndim == 3 and len(out) == 1 and out.shape[1] > 64 else out),
+        batch_of_one_up_to(-1, past=64),
         TIRED,
     ),
     Fault(
@@ -227,7 +228,7 @@ FAULTS: tuple[Fault, ...] = (
         "embedding-prompts-past-1024",
         "tokens past the 1024th of a batch of one are not written",
         EMB_03,
-        leaves_unwritten(lambda out: out[:, :1024] if out.ndim == 3 and len(out) == 1 else out),
+        batch_of_one_up_to(1024, past=1024),
         "buffers of as many tokens as fill a chunk of a prompt",
     ),
     Fault(

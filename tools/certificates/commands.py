@@ -29,7 +29,7 @@ def add_parsers(commands: Any) -> None:
     verify = commands.add_parser(
         "verify",
         help="check a certificate: schema, digest, requirement list, verdict",
-        description="Check a certificate: schema, digest, requirement list, verdict. Exit code 0: sound, 1: refused, 2: no JSON.",
+        description="Check a certificate: schema, digest, requirement list, verdict. Exit code 0: sound, 1: refused, 2: it cannot be read.",
     )
     verify.add_argument("certificate", type=Path, metavar="FILE", help=CERTIFICATE)
     verify.set_defaults(command=_told(_verify))
