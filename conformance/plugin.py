@@ -11,6 +11,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -137,6 +138,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[_results], "inferspec-results")
     if _concerns_us(config):
         _check_certificate(_option(config, "--certificate"))
+        _check_marks(config.getoption("markexpr", ""))
         if shard := _option(config, "--shard"):
             _shard(shard)
         _open(config)
@@ -156,6 +158,17 @@ def _check_certificate(path: str | None) -> None:
         raise pytest.UsageError(
             f"--certificate {path} cannot be written: {nearest} is no folder that can be written to"
         )
+
+
+def _check_marks(expression: str) -> None:
+    """A requirement or component that there is not would select no test, and say nothing."""
+    from inferspec.conformance.bridge.did_you_mean import meant
+    from inferspec.spec import COMPONENTS, contracts
+
+    for key, name in re.findall(r"""\b(id|component)\s*=\s*["']([^"']*)["']""", expression):
+        known = COMPONENTS if key == "component" else [one.id for about in contracts() for one in about.requirements]
+        if name not in known:
+            raise pytest.UsageError(f"-m {expression}: there is no requirement of {key} {name!r}{meant(name, known)}")
 
 
 def _concerns_us(config: pytest.Config) -> bool:

@@ -156,6 +156,12 @@ class Session:
             f"inferspec: {about.name} {about.version} ({about.origin}), {about.library} {about.device}, "
             f"kernel path {about.kernel_path}, profile {self.profile.name}, seed {self.profile.seed}",
             f"inferspec: offers {', '.join(about.offers) or 'nothing'}",
+            *(
+                f"inferspec: {operation} takes no {name}, and so is not asked for it; if its {' or '.join(others)} is that,"
+                f" call it {name}"
+                for operation, offer in about.offers.items()
+                for name, others in offer.get("strange", {}).items()
+            ),
         ]
 
     def run(self, test: Test) -> Outcome:

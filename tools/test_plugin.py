@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
+from inferspec.conformance.session import Session
 from inferspec.spec import contract
 
 TROUBLED = """
@@ -216,10 +219,19 @@ def test_a_verdict_needs_a_whole_run_and_decides_the_exit_code(certify, subject,
         (("--with", "ropes=mask"), "'ropes' is no component or name of the contract; did you mean rope?"),
         (("--certificate", "."), "--certificate . is a folder; it takes a file"),
         (("--certificate", "mask.py/out.json"), "--certificate mask.py/out.json cannot be written"),
+        (("-m", "requirement(id='ATN-17')"), "there is no requirement of id 'ATN-17'; did you mean ATTN-17?"),
+        (("-m", "not requirement(component='ropes')"), "no requirement of component 'ropes'; did you mean rope?"),
     ],
 )
 def test_a_bad_option_is_one_line(certify, options, says):
     assert says in certify({"mask.py": MASK}, "--impl", "./mask.py", *options).complaint()
+
+
+def test_what_a_parameter_of_another_name_may_be_is_told_before_the_tests(tmp_path):
+    (tmp_path / "mine.py").write_text("def linear(x, w, b=None):\n    return x @ w.T")
+    with contextlib.closing(Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)) as session:
+        told = [line for line in session.header() if "takes no" in line]
+    assert told == ["inferspec: linear takes no bias, and so is not asked for it; if its b is that, call it bias"]
 
 
 def test_a_certificate_that_cannot_be_written_after_all_is_told(certify):

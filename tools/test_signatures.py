@@ -112,6 +112,30 @@ def test_what_other_arguments_tell_is_not_put_where_another_name_stands(folder):
     assert called(load("mine"), "RoPE", x=ONES, dims=4, max_positions=9, base=10000).max() == 10001
 
 
+@pytest.mark.parametrize(
+    ("text", "operation", "others"),
+    [
+        ("def linear(x, w, b=None): return x", "linear", {"bias": ["b"]}),
+        ("def linear(x, weight): return x", "linear", {}),
+        ("def linear(x, weight, bias=None, out=None): return x", "linear", {}),
+        ("def linear(x, weight, **more): return x", "linear", {}),
+        (
+            """
+            class RoPE:
+                def __init__(self, dims, max_positions, b=10000, interleaved=False): pass
+                def __call__(self, x, start=None): return x
+            """,
+            "RoPE",
+            {"base": ["b", "interleaved"], "traditional": ["b", "interleaved"], "offset": ["start"]},
+        ),
+    ],
+)
+def test_names_that_may_be_what_a_function_lacks_are_told(folder, text, operation, others):
+    module(folder, text)
+    found = load("mine").targets[operation].strange
+    assert {name: found[name] for name in others or found} == others
+
+
 def test_a_parameter_that_is_left_out_narrows_the_envelope(folder):
     module(folder, "def rope(x, offset=None): return x")
     left = envelope_of(contract("rope"), {}, narrowed(load("mine"), "RoPE"))

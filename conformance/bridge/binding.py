@@ -12,7 +12,7 @@ from typing import Any
 from inferspec.conformance.bridge.arrays import Arrays, moved
 from inferspec.conformance.bridge.assigned_weights import keep, places_of, refuse_sizes
 from inferspec.conformance.bridge.drivers import Driver, by_name_alone, takes
-from inferspec.conformance.bridge.signatures import AdapterError, matched, parameters_of, spelt, unread
+from inferspec.conformance.bridge.signatures import AdapterError, matched, parameters_of, spelt, strange, unread
 from inferspec.conformance.envelope import meet
 from inferspec.spec.contract import REQUIRED, Operation
 
@@ -29,7 +29,8 @@ class Target:
     envelope key -> what is left of it, since the subject takes no such parameter. driver: how to use it, where that is
     more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other operations that the
     driver uses are built; unasked: what a layout's text does not ask (`layouts.Offer`). loaded: contract parameter -> where
-    the object that is built may keep it, which its constructor does not take.
+    the object that is built may keep it, which its constructor does not take. strange: contract parameter that is not taken
+    -> what is taken and is nothing of the contract, which may be the same.
     """
 
     operation: type[Operation]
@@ -45,6 +46,7 @@ class Target:
     beside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     unasked: Mapping[str, str] = field(default_factory=dict)
     loaded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    strange: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make what is called, from the flattened arguments."""
@@ -110,11 +112,13 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         order = {**signature.call, **(signature.init or {})}
         names, filled = matched(function, order, operation, by_name_alone=operation.implied)
         narrowed = _all_met(_narrowed(operation, names, order), _bound_to(operation, names, function))
-        return Target(operation, function, kind, True, {}, names, filled, narrowed)
+        others = _strange(operation, names, order, function)
+        return Target(operation, function, kind, True, {}, names, filled, narrowed, strange=others)
     if signature.init is None:
         names, filled = matched(function, signature.call, operation)
         narrowed = _all_met(_narrowed(operation, names, signature.call), _bound_to(operation, names, function))
-        return Target(operation, function, kind, False, {}, names, filled, narrowed)
+        others = _strange(operation, names, signature.call, function)
+        return Target(operation, function, kind, False, {}, names, filled, narrowed, strange=others)
     loaded = places_of(function, operation)
     taken = {name: default for name, default in signature.init.items() if name not in loaded}
     init_names, filled = matched(function, taken, operation)
@@ -134,7 +138,13 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         insisted = _bound_to(operation, call_names, method)
     left_out = (_narrowed(operation, init_names, signature.init), _narrowed(operation, call_names, signature.call))
     narrowed = _all_met(*left_out, insisted)
-    return Target(operation, function, kind, False, init_names, call_names, filled, narrowed, loaded=loaded)
+    others = {
+        **_strange(operation, init_names, signature.init, function),
+        **(_strange(operation, call_names, signature.call, method, bound) if method else {}),
+    }
+    return Target(
+        operation, function, kind, False, init_names, call_names, filled, narrowed, loaded=loaded, strange=others
+    )
 
 
 def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind: Arrays) -> Target:
@@ -147,7 +157,8 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
         _refuse_other_parameters(function, name, parameters, operation)
     init_names, filled = matched(function, init, operation) if init is not None else ({}, {})
     narrowed = _all_met(_lacking(operation, function) if is_class else (), _narrowed(operation, init_names, init or {}))
-    return Target(operation, function, kind, False, init_names, {}, filled, narrowed)
+    others = _strange(operation, init_names, init or {}, function)
+    return Target(operation, function, kind, False, init_names, {}, filled, narrowed, strange=others)
 
 
 def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], operation: type[Operation]) -> None:
@@ -233,6 +244,18 @@ def defines(thing: Any, method: str) -> bool:
 def _narrowed(operation: type[Operation], names: Mapping[str, str], asked: Mapping[str, Any]) -> list[Narrowing]:
     """What a signature that leaves out parameters cannot be asked for."""
     return [left for name, left in operation.narrows.items() if name in asked and name not in names]
+
+
+def _strange(
+    operation: type[Operation],
+    names: Mapping[str, str],
+    asked: Mapping[str, Any],
+    function: Callable[..., Any],
+    skip: int = 0,
+) -> dict[str, list[str]]:
+    """The same parameters that are left out, and what else the function may be given, but for its first `skip`."""
+    others = strange(function, names, skip)
+    return {name: others for name in operation.narrows if others and name in asked and name not in names}
 
 
 def _all_met(*narrowings: Iterable[Narrowing]) -> dict[str, tuple[Any, ...]]:

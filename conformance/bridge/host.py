@@ -96,6 +96,7 @@ def describe(adapter: Adapter) -> dict[str, Any]:
                 "module": str(getattr(target.function, "__module__", "")),
                 "plain": target.plain,
                 "unasked": dict(target.unasked),
+                "strange": {name: list(others) for name, others in target.strange.items()},
             }
             for name, target in adapter.targets.items()
         },

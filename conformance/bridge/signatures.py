@@ -74,6 +74,14 @@ def unread(parameters: Mapping[str, Any]) -> dict[str, str]:
     return {name: ("" if default is REQUIRED else name) for name, default in parameters.items()}
 
 
+def strange(function: Callable[..., Any], names: Mapping[str, str], skip: int = 0) -> list[str]:
+    """What a function may be given by a name, but for its first `skip`, and is nothing of the contract. names: contract
+    name -> own name, as `matched` found them."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    own = [p.name for p in (parameters_of(function) or [])[skip:] if p.kind in by_name]
+    return [name for name in own if name not in names.values()]
+
+
 class _Matching:
     """The matching of one signature: `found` has what is clearer first, and each step takes of what is `free` yet."""
 
