@@ -15,6 +15,7 @@ from inferspec.conformance.bridge.layouts import LAYOUTS
 from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
 from inferspec.conformance.bridge.metal import DECLARABLE, MODES
 from inferspec.conformance.bridge.signatures import AdapterError
+from inferspec.conformance.bridge.wire import readable
 from inferspec.conformance.judging.optional import leave_out_refused
 from inferspec.conformance.judging.refusals import NOT_YET, Choices
 from inferspec.conformance.judging.repeated_failures import Repeats
@@ -22,7 +23,7 @@ from inferspec.conformance.judging.smoke import smoke_test
 from inferspec.conformance.judging.trial import Outcome, Trial
 from inferspec.conformance.judging.unclaimed import unclaimed
 from inferspec.conformance.reporting import certificate
-from inferspec.conformance.reporting.waivers import Waiver, read_waivers
+from inferspec.conformance.reporting.waivers import Waiver, read_findings, read_waivers
 from inferspec.conformance.subject import Description, SubjectDied
 from inferspec.conformance.suite import EXAMPLES, Profile, Test, address, all_tests
 from inferspec.conformance.trust.canary import believed
@@ -47,6 +48,8 @@ class Session:
     description: Description
     profile: Profile
     waivers: Mapping[str, Waiver]
+    findings: Mapping[str, str]
+    """requirement -> why the subject is known to fail it, where that is not waived"""
     smoke: Mapping[str, tuple[str, str]]
     """operation -> (state, message) where the plainest call already stubbed, crashed or hung."""
     matmul_error: float | None
@@ -98,6 +101,7 @@ class Session:
     ) -> Session:
         description = subject.description
         waivers = read_waivers(description.waivers, description.device) if description.waivers else {}
+        findings = read_findings(description.waivers, description.device) if description.waivers else {}
         smoke = smoke_test(subject, description)
         try:
             probed = subject.probe()
@@ -116,6 +120,7 @@ class Session:
             description,
             Profile(profile, seed),
             waivers,
+            findings,
             smoke,
             probed["matmul_error"],
             also,
@@ -133,13 +138,15 @@ class Session:
         subject = HostedSubject(description.spec, handed["replacements"], handed["limit"], **how, known=description)
         profile = Profile(handed["profile"], handed["seed"])
         smoke = {name: (state, message) for name, (state, message) in handed["smoke"].items()}
-        return cls(subject, description, profile, waivers, smoke, None, {}, handed["limit"], handed["replacements"])
+        findings, limit = handed["findings"], handed["limit"]
+        return cls(subject, description, profile, waivers, findings, smoke, None, {}, limit, handed["replacements"])
 
     def handed_on(self) -> dict[str, Any]:
         """What a worker needs, as plain data."""
         return {
             "description": asdict(self.description),
             "waivers": [waiver.plain() for waiver in self.waivers.values()],
+            "findings": dict(self.findings),
             "profile": self.profile.name,
             "seed": self.profile.seed,
             "smoke": {name: list(found) for name, found in self.smoke.items()},
@@ -205,6 +212,8 @@ class Session:
             lines.append(f"  as a program: {outcome.program}")
         if outcome.diagnosis:
             lines.append(f"  looks like: {'; or: '.join(self._fault_text(name) for name in outcome.diagnosis[:4])}")
+        if reason := self.findings.get(requirement.id):
+            lines.append(f"  known of {about.name}: {readable(' '.join(reason.split()))}")
         lines.append(f"  rerun: {self._rerun(test, nodeid)}")
         return "\n".join(lines)
 

@@ -25,7 +25,7 @@ ABOUT = Description(
 
 
 def session() -> Session:
-    return Session(HostedSubject("my_pkg.adapter"), ABOUT, Profile(), {}, {}, None, {}, 20.0, {})
+    return Session(HostedSubject("my_pkg.adapter"), ABOUT, Profile(), {}, {}, {}, None, {}, 20.0, {})
 
 
 def failing(component: str, fault_name: str):
@@ -60,7 +60,7 @@ def test_a_failure_is_rerun_as_it_was_found_by_what_a_shell_takes():
     about = dataclasses.replace(ABOUT, spec="./my kernels/rope.py")
     subject = HostedSubject(about.spec, layout="course", metal="off")
     replaced = {"silu": "mine:silu"}
-    found = Session(subject, about, Profile("full", 7), {}, {}, None, {}, 120.0, replaced)
+    found = Session(subject, about, Profile("full", 7), {}, {}, {}, None, {}, 120.0, replaced)
     test = all_tests()[0]
     line = found.failure_text(test, Outcome("failed"), test.id).splitlines()[-1]
     words = shlex.split(line.partition("rerun: ")[2])
