@@ -32,11 +32,13 @@ from inferspec.conformance.inputs.attention_lengths import (
     part_blocks_over_tiles,
     prompts,
     ragged_tiles,
+    short_prompts,
     small_blocks,
     square_prompts,
     tiles_past_the_keys,
     tokens_and_prompts,
     tokens_of_large_models,
+    whole_prompts,
 )
 from inferspec.conformance.inputs.attention_masks import (
     ARRAYS,
@@ -318,6 +320,58 @@ def test_many_query_heads_of_a_key_head_have_masks_of_fewer_axes(subject, call):
 )
 def test_every_head_of_every_sequence_has_its_own_mask_over_a_long_context(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.ATTN_03,
+    call=attention_calls(
+        shapes=short_prompts,
+        masks=["none", "causal"],
+        head_counts=(12, 16, 32),
+        ratios=[1, 2],
+        head_dims=[64, 128],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+)
+def test_prompts_of_a_dozen_large_heads_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_03,
+    call=attention_calls(
+        shapes=short_prompts,
+        masks=["none", "causal"],
+        ratios=[16, 12, 71],
+        head_dims=[4, 64, 8],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    share=0.05,
+)
+def test_prompts_of_many_query_heads_that_share_a_key_head_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_04,
+    call=attention_calls(
+        shapes=whole_prompts,
+        masks=ARRAYS,
+        mask_rank=4,
+        leading_dims=[(2,)],
+        ratios=[1, 2],
+        head_dims=[8, 4, 80],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_every_long_prompt_of_a_batch_has_its_own_mask(subject, call):
+    subject.agrees(call, where=seeing(call))
 
 
 @requirement(spec.ATTN_05, routed=routed_attention(masks=["causal"]), share=1.5)

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     beside_tiles,
     blocks_over_contexts,
     few_over_many,
+    large_chunks_over_many,
     many_over_few,
     many_tiles,
     one_over_many,
@@ -108,6 +109,23 @@ def test_a_token_of_common_heads_after_a_long_context_finds_its_key(subject, rou
     share=0.15,
 )
 def test_chunks_and_drafts_after_long_contexts_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_18,
+    call=attention_calls(
+        shapes=large_chunks_over_many,
+        masks=["causal", "none"],
+        leading_dims=[(), (1,)],
+        head_dims=[64, 4, 8],
+        ratios=[1, 2],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_large_chunks_after_long_contexts_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -30,8 +30,9 @@ from inferspec.conformance.inputs.attention_lengths import (
     tiles_past_the_keys,
     tokens_and_prompts,
     tokens_of_large_models,
+    whole_prompts,
 )
-from inferspec.conformance.inputs.attention_masks import causal_as_array, encoded, seeing, with_hidden_heads
+from inferspec.conformance.inputs.attention_masks import ARRAYS, causal_as_array, encoded, seeing, with_hidden_heads
 from inferspec.conformance.inputs.flash_attention import (
     BATCHES_OF_PROMPTS,
     COMMON_HEADS,
@@ -200,6 +201,58 @@ def test_dozens_of_key_heads_of_long_contexts_are_told_apart(subject, routed):
     share=0.1,
 )
 def test_prompts_of_dozens_of_heads_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_03,
+    call=flash_calls(
+        shapes=short_prompts,
+        masks=["none", "causal"],
+        head_counts=(12, 16, 32),
+        ratios=[1, 2],
+        head_dims=[64, 128],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+    ),
+    share=0.05,
+)
+def test_prompts_of_a_dozen_large_heads_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_03,
+    call=flash_calls(
+        shapes=short_prompts,
+        masks=["none", "causal"],
+        ratios=[16, 12, 71],
+        head_dims=[32, 64, 40],
+        leading_dims=[(), (2,)],
+        amplitude=(1.0,),
+        most_heads=2,
+    ),
+    share=0.05,
+)
+def test_prompts_of_many_query_heads_that_share_a_key_head_are_attended(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_04,
+    call=flash_calls(
+        shapes=whole_prompts,
+        masks=ARRAYS,
+        mask_rank=4,
+        leading_dims=[(2,)],
+        ratios=[1, 2],
+        head_dims=[32, 40, 80],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_every_long_prompt_of_a_batch_has_its_own_mask(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
     blocks_over_contexts,
+    large_chunks_over_many,
     many_over_few,
     many_tiles,
     one_over_many,
@@ -92,6 +93,23 @@ def test_several_large_blocks_and_tiles_are_right(subject, call):
     share=0.15,
 )
 def test_chunks_and_drafts_after_long_contexts_are_right(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_18,
+    call=flash_calls(
+        shapes=large_chunks_over_many,
+        masks=["causal", "none"],
+        leading_dims=[(), (1,)],
+        head_dims=[64, 32, 40],
+        ratios=[1, 2],
+        amplitude=(1.0,),
+        most_heads=1,
+    ),
+    share=0.05,
+)
+def test_large_chunks_after_long_contexts_are_right(subject, call):
     subject.agrees(call, where=seeing(call))
 
 

@@ -246,3 +246,9 @@ def whole_prompts(pick: Pick) -> tuple[int, int]:
     """Prompts of hundreds of tokens, alone or after others."""
     length, keys = pick.one_of((257, 257), (256, 300))
     return length, min(keys, pick.envelope["keys"])
+
+
+def large_chunks_over_many(pick: Pick) -> tuple[int, int]:
+    """A chunk of a prompt, of more than two blocks of 32, after a thousand tokens."""
+    length, keys = pick.one_of((70, 1100), (128, 1153), (65, 1040))
+    return length, min(keys, pick.envelope["keys"])

@@ -184,6 +184,26 @@ def prompt_of_many_heads(a: Arguments) -> bool:
     return a.query.shape[-2] >= 9 and heads_of(a)[0] > 64
 
 
+def prompt_of_large_heads(a: Arguments) -> bool:
+    """Whether there are 9 queries and more, of heads of 64 features and more."""
+    return a.query.shape[-2] >= 9 and a.query.shape[-1] >= 64
+
+
+def prompt_of_large_groups(a: Arguments) -> bool:
+    """Whether there are 9 queries and more, of more than eight heads for each key head."""
+    return a.query.shape[-2] >= 9 and in_large_groups(a)
+
+
+def large_chunk_over_many_keys(a: Arguments) -> bool:
+    """Whether there are more than 64 queries, over more than 1024 keys."""
+    return a.query.shape[-2] > 64 and a.key.shape[-2] > 1024
+
+
+def long_masks_of_first(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """Of more than 256 queries all sequences have the masks of the first."""
+    return bias[:1] if bias.ndim == 4 and a.query.shape[-2] > 256 else bias
+
+
 def few_over_dozens(a: Arguments) -> bool:
     """Whether it is a token or a few, after dozens of others."""
     return a.query.shape[-2] < 9 and a.key.shape[-2] > 64
