@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention_lengths import prompts, ragged_tiles, whole_or_thousands
+from inferspec.conformance.inputs.attention_lengths import (
+    groups_over_many,
+    prompts,
+    ragged_tiles,
+    short_prompts,
+    square_prompts,
+    whole_or_thousands,
+)
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row
 from inferspec.conformance.inputs.attention_multi_head import heads_on_other_paths, multi_head_calls, routed_heads
 from inferspec.conformance.properties.common import (
@@ -339,6 +346,54 @@ def test_weights_of_other_shapes_are_refused(subject, call, bad):
         return
     weight = call.arguments[bad]
     refuses(subject, call.having(**{bad: np.concatenate([weight, weight[:, :1]], axis=1)}))
+
+
+@requirement(
+    spec.MHA_01,
+    call=multi_head_calls(
+        masks=["none", "causal"], shapes=short_prompts, heads=(2, 4), dims=(64, 80), free_head_dim=[False]
+    ),
+    share=0.05,
+)
+def test_prompts_of_heads_of_models_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_02,
+    call=multi_head_calls(
+        masks=["none", "causal"], shapes=short_prompts, heads=(12, 16, 9), dims=(4, 8), free_head_dim=[False]
+    ),
+    share=0.05,
+)
+def test_prompts_of_a_dozen_heads_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_04,
+    call=multi_head_calls(masks=ARRAYS, shapes=groups_over_many, heads=(2, 3), dims=(2, 4), free_head_dim=[False]),
+    share=0.05,
+)
+def test_masks_over_hundreds_of_keys_act_on_every_head(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_05,
+    call=multi_head_calls(
+        masks=["none", "causal"],
+        shapes=square_prompts,
+        batches=(9, 17),
+        leading_dims=[(9,)],
+        heads=(2, 1),
+        dims=(2, 4),
+        free_head_dim=[False],
+    ),
+    share=0.05,
+)
+def test_prompts_of_many_sequences_of_multi_head_attention_are_right(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
 
 
 # heads of many features or of free sizes, many of them, and a token after many others

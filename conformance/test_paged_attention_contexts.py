@@ -1,11 +1,14 @@
 """Are contexts of every length right in paged attention, alone and beside each other in a batch?"""
 
+from typing import Any
+
 import numpy as np
 
 from inferspec.conformance.inputs.paged_attention import (
     PAGES,
     SPLIT,
     a_draft,
+    a_draft_or_chunk,
     around_splits,
     at_page_end,
     beside_odd_tiles,
@@ -204,6 +207,61 @@ def test_eight_large_key_heads_of_hundreds_of_tokens_are_told_apart(subject, rou
 def test_eight_key_heads_of_a_chunk_are_told_apart(subject, routed):
     call, expected = routed
     subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_05,
+    routed=routed_pages(
+        contexts=at_page_end,
+        rows=(1, 2),
+        key_heads=12,
+        **{**PAGES, "head_dims": [128], "ratios": [1, 3]},
+    ),
+    share=0.05,
+)
+def test_a_dozen_key_heads_of_128_features_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected, where=seeing(call))
+
+
+VERY_LARGE: dict[str, Any] = {
+    "contexts": at_page_end,
+    "queries": ["one"],
+    "key_heads": 4,
+    "head_dims": [256, 192],
+    "ratios": [1, 2],
+    "page_sizes": [16, 8],
+}
+"""Tokens of several key heads larger than 128."""
+
+
+@requirement(spec.PAGED_05, routed=routed_pages(**VERY_LARGE, rows=(1, 2)), share=0.05)
+def test_several_very_large_key_heads_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(spec.PAGED_13, routed=routed_pages(**VERY_LARGE, rows=(5, 9)), share=0.05)
+def test_tokens_of_very_large_heads_find_their_keys_in_a_batch(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.PAGED_04,
+    call=paged_calls(
+        contexts=past_splits,
+        queries=["several"],
+        chunk=a_draft_or_chunk,
+        rows=(1, 2),
+        most_heads=1,
+        amplitude=(1.0,),
+        **{**PAGES, "head_dims": [64, 128], "ratios": [1, 4]},
+    ),
+    share=0.1,
+)
+def test_drafts_and_chunks_after_more_than_a_thousand_tokens_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(

@@ -30,6 +30,7 @@ from inferspec.conformance.inputs.rope import (
     places_exchanged,
     prefill,
     prompts_of_dozens_of_heads,
+    prompts_of_many_heads_or_rows,
     prompts_of_models,
     queries_and_keys,
     rope_calls,
@@ -461,6 +462,15 @@ def test_tokens_of_dozens_of_rows_and_heads_are_right(subject, call):
 
 @requirement(spec.ROPE_21, call=rope_calls(sizes=long_prompts_of_rows, starts=NEAR, head_dims=[4, 64, 8]), share=0.05)
 def test_long_prompts_of_several_rows_and_heads_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.ROPE_21,
+    call=rope_calls(sizes=prompts_of_many_heads_or_rows, starts=NEAR, head_dims=[8, 64, 4], amplitude=(1.0,)),
+    share=0.1,
+)
+def test_prompts_of_many_heads_or_rows_are_right(subject, call):
     subject.agrees(call)
 
 

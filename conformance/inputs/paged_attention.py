@@ -145,6 +145,11 @@ def a_draft(pick: Pick) -> int:
     return pick.one_of(5, 2, 8, 3)
 
 
+def a_draft_or_chunk(pick: Pick) -> int:
+    """A draft, or the part of a prompt that fills a block or more."""
+    return pick.one_of(5, 33, 8, 17)
+
+
 def block_of_queries(pick: Pick) -> int:
     """As in a chunk of a prompt, beside a block of a kernel."""
     return pick.one_of(2, 7, 8, 9, 17, 31, 33)

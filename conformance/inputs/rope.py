@@ -95,6 +95,11 @@ def long_prompts_of_models(pick: Pick) -> tuple[int, int, int]:
     return 1, pick.one_of(1030, 1025), pick.one_of(8, 4)
 
 
+def prompts_of_many_heads_or_rows(pick: Pick) -> tuple[int, int, int]:
+    """A prompt, short or not, of as many heads as the largest models have, or of some rows."""
+    return pick.one_of((1, 130, 64), (9, 200, 2), (2, 20, 40), (5, 130, 3))
+
+
 def tokens_and_prompts(pick: Pick) -> tuple[int, int, int]:
     """A token for each of some rows, or a prompt, of some heads."""
     return pick.one_of((2, 1, 8), (1, 33, 4), (9, 1, 4))

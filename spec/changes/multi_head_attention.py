@@ -33,6 +33,21 @@ def of_a_late_token(a: Arguments) -> bool:
     return bool(a.query.shape[-2] == 1 and a.key.shape[-2] > 64)
 
 
+def of_prompts(a: Arguments) -> bool:
+    """Whether there are more than 16 queries."""
+    return bool(a.query.shape[-2] > 16)
+
+
+def of_array_masks_over_hundreds(a: Arguments) -> bool:
+    """Whether the mask is an array, over more than 256 keys."""
+    return isinstance(a.mask, np.ndarray) and bool(a.key.shape[-2] > 256)
+
+
+def of_prompts_past_eight_sequences(a: Arguments) -> bool:
+    """Whether there are more than 64 queries of more than eight sequences."""
+    return bool(a.query.ndim == 3 and len(a.query) > 8 and a.query.shape[-2] > 64)
+
+
 def of_dims(dims: int) -> Callable[[Arguments], bool]:
     """Whether heads have so many features."""
     return lambda a: bool(len(a.wq) == dims * a.num_heads)

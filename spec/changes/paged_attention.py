@@ -597,15 +597,35 @@ def heads_of_long_contexts_by_eight() -> Change:
     return {"respond": respond}
 
 
-def four_key_heads(holds: Callable[[Arguments], bool]) -> Change:
-    """In calls of which `holds` is true key heads are counted modulo 4."""
+def key_heads_modulo(most: int, holds: Callable[[Arguments], bool]) -> Change:
+    """In calls of which `holds` is true key heads are counted modulo so many."""
 
     def respond(self: Operation, a: Arguments) -> Any:
-        head = np.arange(a.key_pages.shape[1]) % (4 if holds(a) else a.key_pages.shape[1] or 1)
+        head = np.arange(a.key_pages.shape[1]) % (most if holds(a) else a.key_pages.shape[1] or 1)
         pages = {name: getattr(a, name)[:, head] for name in ("key_pages", "value_pages")}
         return honest(self, Arguments(**{**vars(a), **pages}))
 
     return {"respond": respond}
+
+
+def tables_modulo(most: int, holds: Callable[[Arguments], bool]) -> Change:
+    """Of calls of which `holds` is true, rows past so many follow the tables of the first ones."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        rows = np.arange(len(a.block_table)) % (most if holds(a) else len(a.block_table) or 1)
+        return honest(self, Arguments(**{**vars(a), "block_table": a.block_table[rows]}))
+
+    return {"respond": respond}
+
+
+def of_very_large_heads(a: Arguments) -> bool:
+    """Whether heads have more than 128 features."""
+    return a.query.shape[-1] > 128
+
+
+def of_several_past_1024(queries: range) -> Callable[[Arguments], bool]:
+    """Whether there are so many queries, after more than 1024 tokens."""
+    return lambda a: a.query.shape[2] in queries and bool(a.context_lens.max(initial=0) > 1024)
 
 
 def of_large_heads_of_hundreds(a: Arguments) -> bool:
@@ -629,17 +649,5 @@ def prefix_too_long() -> Change:
         if common and a.context_lens.min() >= (common + 1) * a.page_size:
             table[:, common] = table[0, common]
         return honest(self, Arguments(**{**vars(a), "block_table": table}))
-
-    return {"respond": respond}
-
-
-def tables_of_16_rows(holds: Callable[[Arguments], bool]) -> Change:
-    """Of calls of which `holds` is true, rows past the 16th follow the tables of the first ones."""
-
-    def respond(self: Operation, a: Arguments) -> Any:
-        table = a.block_table
-        many = len(table) > 16 and holds(a)
-        wrong = table[np.arange(len(table)) % 16] if many else table
-        return honest(self, Arguments(**{**vars(a), "block_table": wrong}))
 
     return {"respond": respond}
