@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.kv_cache_rewinds import (
 )
 from inferspec.conformance.inputs.kv_cache_script import (
     COMMON_HEADS,
+    LARGEST_HEADS,
     MANY_HEADS,
     MANY_ROWS,
     WIDE_HEADS,
@@ -27,6 +28,7 @@ from inferspec.conformance.inputs.kv_cache_script import (
     prompts,
     tens_of_thousands,
     thousands,
+    with_infinities,
     with_tokens_of_zeros,
 )
 from inferspec.conformance.inputs.kv_cache_states import restored
@@ -70,6 +72,26 @@ def test_tokens_of_common_heads_are_cached(subject, call):
 @requirement(spec.SKV_01, call=appends(static=True, **COMMON), share=0.1)
 def test_tokens_of_common_heads_are_cached_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.KV_01, call=appends(shapes=LARGEST_HEADS, most=3), share=0.1)
+def test_every_head_and_feature_of_the_largest_is_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_01, call=appends(static=True, shapes=LARGEST_HEADS, most=3), share=0.1)
+def test_every_head_and_feature_of_the_largest_is_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_01, call=appends(), share=0.05)
+def test_infinities_are_cached(subject, call):
+    subject.agrees(with_infinities(call))
+
+
+@requirement(spec.SKV_01, call=appends(static=True), share=0.05)
+def test_infinities_are_cached_in_a_preallocated_cache(subject, call):
+    subject.agrees(with_infinities(call))
 
 
 @requirement(spec.KV_02, call=appends(chunks=beside_buffers), share=0.7)

@@ -9,9 +9,10 @@ from inferspec.conformance.inputs.kv_cache_refusals import (
     bad_pairs,
     bad_shapes,
     refused_in_turns,
+    restored_once_refused,
 )
 from inferspec.conformance.inputs.kv_cache_rewinds import rewinds
-from inferspec.conformance.inputs.kv_cache_room import filled, overfull, too_long_states
+from inferspec.conformance.inputs.kv_cache_room import filled, overfull, overfull_once_restored, too_long_states
 from inferspec.conformance.inputs.kv_cache_script import beside_buffers
 from inferspec.conformance.properties.common import goes_on_after_refusal, refuses_step
 from inferspec.conformance.suite import requirement
@@ -165,6 +166,34 @@ def test_a_rewind_that_is_refused_behind_a_chunk_without_room_changes_nothing(su
     goes_on_after_refusal(subject, story)
 
 
+# a state that is restored behind a refusal
+
+
+@requirement(spec.KV_19, story=restored_once_refused(kind="heads"), share=0.05)
+def test_a_state_is_restored_behind_a_refused_chunk(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_19, story=restored_once_refused(kind="heads", static=True), share=0.05)
+def test_a_state_is_restored_behind_a_refused_chunk_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.KV_15, story=restored_once_refused(kind="rewind", rewinding=[True]), share=0.05)
+def test_a_state_is_restored_behind_a_refused_rewind(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_15, story=restored_once_refused(kind="rewind", static=True, rewinding=[True]), share=0.05)
+def test_a_state_is_restored_behind_a_refused_rewind_in_a_preallocated_cache(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.SKV_27, story=restored_once_refused(kind="room", static=True), share=0.05)
+def test_a_state_is_restored_behind_a_chunk_that_does_not_fit(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
 # capacity
 
 
@@ -192,6 +221,11 @@ def test_more_than_max_len_tokens_are_refused(subject, story):
 
 @requirement(spec.SKV_26, story=overfull(chunks=beside_buffers), share=0.3)
 def test_more_than_max_len_tokens_are_refused_where_those_are_hundreds(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_26, story=overfull_once_restored(), share=0.05)
+def test_more_than_max_len_tokens_are_refused_behind_the_state_of_a_larger_cache(subject, story):
     refuses_step(subject, story)
 
 

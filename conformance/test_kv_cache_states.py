@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.kv_cache_states import (
     handed_on,
     of_another_dtype_once_empty,
     of_another_kind,
+    of_other_sizes,
     restored,
     rolled_back,
     saved_after_dozens,
@@ -41,6 +42,11 @@ def test_a_restored_preallocated_cache_goes_on_as_the_first(subject, call):
 
 @requirement(spec.KV_20, call=handed_on(), share=0.05)
 def test_a_state_that_is_handed_on_from_cache_to_cache_is_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_20, call=of_other_sizes(), share=0.1)
+def test_the_state_of_a_cache_of_another_size_is_restored(subject, call):
     subject.agrees(call)
 
 

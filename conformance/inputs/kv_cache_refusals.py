@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, small
+from inferspec.conformance.inputs.kv_cache_script import Chunks, Script, going_on, needing, small
 from inferspec.conformance.inputs.steps import Tried
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.numerics import numpy_dtype
@@ -123,18 +123,41 @@ def refused_in_turns(pick: Pick, kinds: tuple[str, ...], static: bool = False) -
     pick("rewinding")
     room, bad = script.length + pick.one_of(4, 3), []
     for kind in (*pick.random.permutation(kinds[:-1]).tolist(), kinds[-1]):
-        given = script.arrays(room - script.length + 1 if kind == "room" else 1)
-        match kind:
-            case "rewind":
-                bad.append(script.do("rewind", n=script.length + 1))
-                continue
-            case "heads":
-                given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in given.items()}
-            case "wider":
-                given = {name: np.concatenate([x, x[..., :1]], axis=3) for name, x in given.items()}
-        bad.append(script.do("update_and_fetch", **given))
+        bad.append(_refused(script, kind, room))
     if pick("restoring"):
         script.save()
     going_on(script, then=1)
     script.longest = room
     return script.call(static, room=(0,)), tuple(bad)
+
+
+@needing("restoring")
+def restored_once_refused(pick: Pick, kind: str, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a cache is saved and goes on, a step of that kind is refused, and it restores
+    its state, as who gives up what was begun does."""
+    pick("restoring"), pick("rewinding")
+    script = Script(pick)
+    script.append(pick.size(2, 5))
+    script.save()
+    script.append(pick.one_of(1, 3))
+    room = script.longest = script.length + 2
+    bad = _refused(script, kind, room)
+    script.restore()
+    script.do("offset")
+    for _ in range(2):
+        script.append(1)
+    script.do("offset")
+    return script.call(static, room=(0,)), bad
+
+
+def _refused(script: Script, kind: str, room: int) -> int:
+    """A step that is to be refused, in a cache of so much room; its number."""
+    given = script.arrays(room - script.length + 1 if kind == "room" else 1)
+    match kind:
+        case "rewind":
+            return script.do("rewind", n=script.length + 1)
+        case "heads":
+            given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in given.items()}
+        case "wider":
+            given = {name: np.concatenate([x, x[..., :1]], axis=3) for name, x in given.items()}
+    return script.do("update_and_fetch", **given)

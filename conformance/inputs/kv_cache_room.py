@@ -69,6 +69,22 @@ def overfull(pick: Pick, chunks: Chunks = small, again: bool = False) -> tuple[C
 
 
 @needing("restoring")
+def overfull_once_restored(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a preallocated cache restores the state of a larger one, of fewer tokens
+    than it takes, and is given more than it takes."""
+    pick("restoring")
+    script = Script(pick)
+    length, left = pick.size(1, 6), pick.one_of(2, 0, 5)
+    script.do("restore_larger", max_len=length + left + pick.one_of(9, 300), **script.arrays(length), begun=0)
+    bad = script.do("update_and_fetch", **script.arrays(left + pick.one_of(1, 2)))
+    script.length = script.longest = length
+    if left:
+        script.append(left)
+    script.do("offset")
+    return script.call(static=True, room=(0,)), bad
+
+
+@needing("restoring")
 def too_long_states(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): a preallocated cache restores the state of a larger one, of more tokens
     than it takes; and what comes after it."""

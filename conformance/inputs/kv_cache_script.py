@@ -19,6 +19,9 @@ MANY_HEADS = ((40, 3), (9, 4), (17, 5))
 WIDE_HEADS = ((2, 128), (1, 72), (3, 27), (2, 256), (1, 80))
 """Heads and head dims of keys: more than a tile of a kernel that copies tokens, and parts of one."""
 
+LARGEST_HEADS = ((1, 576), (70, 3))
+"""Those of latent attention, and more heads than any model has."""
+
 COMMON_HEADS = ((8, 128), (8, 64), (4, 128))
 """What most models have."""
 
@@ -183,6 +186,18 @@ def with_tokens_of_zeros(call: Call) -> Call:
         for x in zeroed.values():
             x[:, :, -1:] = 0
         steps.append((method, {**given, **zeroed}))
+    return call.having(steps=tuple(steps))
+
+
+def with_infinities(call: Call) -> Call:
+    """The story of any cache with infinities and NaN in its tokens: numbers like others."""
+    steps = []
+    for method, given in call.arguments["steps"]:
+        changed = {name: given[name].copy() for name in ("key", "value") if name in given}
+        for x in changed.values():
+            if x.size:
+                x[:, :, -1, 0], x[:, :, 0, -1], x[:, 0, 0, -1] = np.inf, -np.inf, np.nan
+        steps.append((method, {**given, **changed}))
     return call.having(steps=tuple(steps))
 
 

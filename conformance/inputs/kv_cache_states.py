@@ -202,6 +202,22 @@ def filled_once_emptied(pick: Pick) -> Call:
 
 
 @needing("restoring")
+def of_other_sizes(pick: Pick) -> Call:
+    """A preallocated cache restores the state of a larger one, or of a smaller one, of fewer tokens than it takes, and is filled."""
+    pick("restoring")
+    script = Script(pick)
+    length, left = pick.size(1, 6), pick.one_of(3, 2, 5)
+    script.length = length
+    other = length + pick.one_of(left + 9, 0, left - 1, 300)
+    script.do("restore_larger", max_len=other, **script.arrays(length), begun=pick.one_of(0, length - 1))
+    script.do("offset")
+    for chunk in (1, left - 1):
+        script.append(chunk)
+    script.do("offset")
+    return script.call(static=True, room=(0,))
+
+
+@needing("restoring")
 def of_another_kind(pick: Pick, static: bool = False, kinds: tuple[str, ...] = ("dtype", "shape", "rows")) -> Call:
     """A cache in use restores the state of one whose tokens have other heads, dims or rows, or another dtype; or that has none yet."""
     pick("restoring")

@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.kv_cache import Cache, KVCache, Story
-from inferspec.spec.numerics import f64, round_to
+from inferspec.spec.numerics import f64, largest, round_to
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -124,6 +124,20 @@ def rows_past_whole_tiles(keys: np.ndarray, values: np.ndarray) -> None:
 
 def features_past_64(keys: np.ndarray, values: np.ndarray) -> None:
     keys[..., 64:] = values[..., 64:] = 0
+
+
+def features_past_512(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[..., 512:] = values[..., 512:] = 0
+
+
+def heads_past_64(keys: np.ndarray, values: np.ndarray) -> None:
+    keys[:, 64:] = values[:, 64:] = 0
+
+
+def infinities_clamped(keys: np.ndarray, values: np.ndarray) -> None:
+    for x in (keys, values):
+        most = largest(x.dtype.name)
+        x[...] = np.where(np.isinf(f64(x)), np.sign(f64(x)) * most, f64(x)).astype(x.dtype)
 
 
 def last_of_common_features(keys: np.ndarray, values: np.ndarray) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from inferspec.spec.changes.kv_cache import each, fitted, hold, joined
-from inferspec.spec.kv_cache import Cache, KVCache, Story
+from inferspec.spec.contract import Change
+from inferspec.spec.kv_cache import Cache, KVCache, StaticKVCache, Story
 from inferspec.spec.numerics import f64
 
 
@@ -176,3 +178,33 @@ def offset_before_checks(self: Any, cache: Cache, key: np.ndarray, value: np.nda
         if cache.keys is not None and key.ndim == 4:
             each(lambda old, new: joined(old, np.zeros_like(old[:, :, :1])), cache, key, value)
         raise
+
+
+def _marks(check: Callable[..., None]) -> Callable[..., None]:
+    """A check that a cache remembers where it refuses."""
+
+    def checked(self: Any, cache: Cache, *given: Any) -> None:
+        try:
+            check(self, cache, *given)
+        except ValueError:
+            cache.refused = True
+            raise
+
+    return checked
+
+
+def _takes_back(self: Any, cache: Cache, state: Any) -> None:
+    refused = vars(cache).pop("refused", False)
+    KVCache.become(self, cache, state)
+    if refused and self.length(cache):
+        KVCache.drop(self, cache, 1)
+
+
+def taken_back(name: str, check: Callable[..., None]) -> Change:
+    """A step that is refused has begun; where a state is restored a token is taken back for it."""
+    return {name: _marks(check), "become": _takes_back}
+
+
+append_taken_back = taken_back("check_append", _checked)
+rewind_taken_back = taken_back("check_rewind", KVCache.check_rewind)
+room_taken_back = taken_back("check_room", StaticKVCache.check_room)

@@ -337,3 +337,27 @@ def two_deep(self: KVCache, cache: Cache, state: Any) -> None:
     cache.depth = depth + 1
     if depth == 2 and self.length(cache) > 1:
         self.drop(cache, 1)
+
+
+def of_its_own_size(
+    self: StaticKVCache, story: Story, max_len: int, key: np.ndarray, value: np.ndarray, begun: int
+) -> None:
+    """A state is a buffer, and is copied into one of as many slots alone."""
+    if max_len != story.cache.room:
+        raise ValueError(f"a state of {max_len} slots, not {story.cache.room}")
+    StaticKVCache.restore_larger(self, story, max_len, key, value, begun)
+
+
+def with_the_room_of_the_state(
+    self: StaticKVCache, story: Story, max_len: int, key: np.ndarray, value: np.ndarray, begun: int
+) -> None:
+    """The buffer of the state takes the place of the cache's own."""
+    StaticKVCache.restore_larger(self, story, max_len, key, value, begun)
+    story.cache.room = max_len
+
+
+def with_the_larger_room(
+    self: StaticKVCache, story: Story, max_len: int, key: np.ndarray, value: np.ndarray, begun: int
+) -> None:
+    StaticKVCache.restore_larger(self, story, max_len, key, value, begun)
+    story.cache.room = max(story.cache.room, max_len)

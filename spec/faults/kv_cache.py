@@ -46,6 +46,17 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/tenstorrent/tt-metal/issues/52671",
     ),
     *both(
+        "features-past-512", "features of a head past 512 are not copied", 1, changes.losing(changes.features_past_512)
+    ),
+    *both("sixty-four-heads", "heads past the 64th are not copied", 1, changes.losing(changes.heads_past_64)),
+    *both(
+        "infinities-clamped",
+        "infinities come back as the largest number",
+        1,
+        changes.losing(changes.infinities_clamped),
+        "PROPERTIES KV1",
+    ),
+    *both(
         "common-heads-lack-a-feature",
         "the last feature of eight heads of 64 or 128 dims, in half precision, is not copied",
         1,

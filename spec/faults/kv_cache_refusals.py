@@ -163,4 +163,25 @@ FAULTS: tuple[Fault, ...] = (
         },
         "PROPERTIES X9, PG5",
     ),
+    *both(
+        "short-once-restored-behind-a-refused-chunk",
+        "a cache that restores a state after a chunk was refused lacks its last token",
+        19,
+        refusals.append_taken_back,
+        "PROPERTIES PG5, KV4",
+    ),
+    *both(
+        "short-once-restored-behind-a-refused-rewind",
+        "a cache that restores a state after a rewind was refused lacks its last token",
+        15,
+        refusals.rewind_taken_back,
+        "PROPERTIES PG5, KV4",
+    ),
+    Fault(
+        "static-kv-cache-short-once-restored-when-full",
+        "a cache that restores a state after a chunk had no room lacks its last token",
+        spec.SKV_27,
+        refusals.room_taken_back,
+        "PROPERTIES PG5, KV4",
+    ),
 )

@@ -47,6 +47,27 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG4",
     ),
     Fault(
+        "static-kv-cache-state-of-its-own-size",
+        "the state of a cache of another max_len is refused",
+        spec.SKV_20,
+        {"restore_larger": states.of_its_own_size},
+        "PROPERTIES KV4",
+    ),
+    Fault(
+        "static-kv-cache-room-of-the-state",
+        "a cache that restores a state has the max_len of the cache that it was taken from",
+        spec.SKV_20,
+        {"restore_larger": states.with_the_room_of_the_state},
+        "PROPERTIES KV4",
+    ),
+    Fault(
+        "static-kv-cache-room-of-a-larger-state",
+        "a cache that restores the state of a larger one takes as many tokens as that",
+        spec.SKV_26,
+        {"restore_larger": states.with_the_larger_room},
+        "PROPERTIES KV4, PG5",
+    ),
+    Fault(
         "static-kv-cache-clamps",
         "a chunk that does not fit overwrites the last tokens",
         spec.SKV_26,
