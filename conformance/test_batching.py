@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.batching import (
     counted,
     crowds,
     decoding,
+    emptied,
     filled,
     generations,
     histories,
@@ -34,17 +35,20 @@ from inferspec.conformance.inputs.batching_refusals import (
     bad_caches,
     bad_dtypes,
     bad_pairs,
+    bad_pairs_beside_an_empty_cache,
     bad_pairs_without_a_prompt,
+    counted_once_refused,
     idle_slots,
     joined_once_refused,
     overfull,
     overlong,
+    refused_in_turns,
     slots_outside,
     taken_slots,
     without_room,
 )
-from inferspec.conformance.inputs.batching_script import COMMON, LARGE, beside_tiles, past_a_tile
-from inferspec.conformance.inputs.kv_cache_script import beginning_with_zeros, with_tokens_of_zeros
+from inferspec.conformance.inputs.batching_script import COMMON, LARGE, LARGEST, beside_tiles, past_a_tile
+from inferspec.conformance.inputs.kv_cache_script import beginning_with_zeros, with_infinities, with_tokens_of_zeros
 from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
@@ -59,6 +63,16 @@ from inferspec.conformance.suite import requirement
 from inferspec.spec import batching as spec
 
 # what an update returns
+
+
+@requirement(spec.BATCH_01, call=batches(), share=0.05)
+def test_infinities_are_tokens_of_a_request(subject, call):
+    subject.agrees(with_infinities(call))
+
+
+@requirement(spec.BATCH_01, call=batches(shapes=LARGEST), share=0.05)
+def test_every_feature_of_the_largest_heads_is_returned(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.BATCH_01, call=batches(), share=0.5)
@@ -301,6 +315,11 @@ def test_rewound_tokens_of_a_prompt_never_show(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.BATCH_32, call=emptied(), share=0.1)
+def test_what_was_rewound_of_a_prompt_to_its_first_token_never_shows(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.BATCH_33, first=histories(events=4), second=histories(events=4), share=0.4)
 def test_other_batches_in_between_change_nothing(subject, first, second):
     depends_on_arguments_alone(subject, first, second)
@@ -461,6 +480,26 @@ def test_a_removal_that_is_tried_again_and_again_changes_nothing(subject, story)
 
 @requirement(spec.BATCH_28, story=idle_slots(), share=0.2)
 def test_a_refused_removal_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=counted_once_refused(), share=0.05)
+def test_a_prompt_that_is_too_long_is_not_counted(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=refused_in_turns(last="taken"), share=0.05)
+def test_a_request_that_is_refused_behind_other_refusals_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_23, story=refused_in_turns(last="room"), share=0.05)
+def test_an_update_that_is_refused_behind_other_refusals_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_23, story=bad_pairs_beside_an_empty_cache(), share=0.05)
+def test_an_update_that_does_not_fit_beside_an_empty_cache_changes_nothing(subject, story):
     goes_on_after_refusal(subject, story)
 
 

@@ -427,6 +427,21 @@ def rewound(pick: Pick, prompts: Sizes = small) -> Call:
     return script.call()
 
 
+@needing(slots=FEW, empty_caches=[True])
+def emptied(pick: Pick) -> Call:
+    """The cache of a request had tokens of NaN, all of which were rewound; alone, or beside another, and once more in its slot."""
+    script = Script(pick)
+    if script.slots > 1 and pick.one_of(True, False):
+        script.add(max(small(pick), 1))
+    slot = script.add(0, stale=pick.one_of(2, 1, 9))
+    script.step()
+    script.step()
+    script.remove(slot)
+    script.add(0, slot, stale=pick.one_of(1, 3))
+    script.step()
+    return script.call()
+
+
 @needing(slots=SEVERAL)
 def filled(pick: Pick) -> Call:
     """Requests reach max_len, one after the other, in a batch that goes on."""

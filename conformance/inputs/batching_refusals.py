@@ -259,6 +259,72 @@ def bad_dtypes(pick: Pick) -> tuple[Call, int]:
     return _going_on(script), bad
 
 
+@needing(slots=SEVERAL, limited=[True], offsets=[True])
+def counted_once_refused(pick: Pick) -> tuple[Call, int]:
+    """A prompt longer than max_len is refused, and the tokens of all slots are counted."""
+    script = Script(pick)
+    script.add(pick.one_of(1, 2))
+    room = script.longest = pick.one_of(5, 8, 4)
+    bad = script.do("add", **script.arrays(1, room + pick.one_of(1, 9)), slot=pick.one_of(*script.idle), stale=0)
+    script.offsets()
+    script.step(1)
+    script.offsets()
+    return script.call(room=(0,)), bad
+
+
+KINDS = ("room", "heads", "taken", "long", "idle", "outside")
+"""What is refused in turn: updates, and requests that come or go."""
+
+
+@needing(slots=SEVERAL, limited=[True])
+def refused_in_turns(pick: Pick, last: str) -> tuple[Call, tuple[int, ...]]:
+    """All of KINDS, one after the other in any order, the one that `last` says at the end; then the requests go on, and others come."""
+    script = Script(pick)
+    for slot in range(script.slots - 1):
+        script.add(pick.one_of(2, 1, 3), slot)
+    script.step(1)
+    room = script.longest + pick.one_of(2, 4)
+    kinds = [*pick.random.permutation([kind for kind in KINDS if kind != last]).tolist(), last]
+    bad = [_refused(script, kind, room) for kind in kinds]
+    script.offsets()
+    script.step(1)
+    script.add(2, script.slots - 1)
+    script.add(2, script.remove(0))
+    script.step(1)
+    script.longest = room
+    return script.call(room=(0,)), tuple(bad)
+
+
+def _refused(script: Script, kind: str, room: int) -> int:
+    """A step that is to be refused, in a batch whose last slot is idle and whose requests may have so many tokens."""
+    idle = script.slots - 1
+    match kind:
+        case "room":
+            return _update(script, room - script.longest + 1)
+        case "heads":
+            given = _misshapen(script.arrays(script.slots, 1), "head more", "key")
+            return script.do("update_and_fetch", **given, mask_length=1)
+        case "taken":
+            return script.do("add", **script.arrays(1, 2), slot=0, stale=0)
+        case "long":
+            return script.do("add", **script.arrays(1, room + 1), slot=idle, stale=0)
+        case "idle":
+            return script.do("remove", slot=idle)
+    return script.do("remove", slot=script.slots)
+
+
+@needing(slots=SEVERAL, empty_caches=[True])
+def bad_pairs_beside_an_empty_cache(pick: Pick) -> tuple[Call, int]:
+    """Keys and values of other shapes than those of a request, which has one without a prompt before it."""
+    script = Script(pick)
+    script.add(0, 0)
+    script.add(max(small(pick), 1), 1)
+    way = pick.one_of("head more", "one head", "wider", "narrower", "one dim")
+    given = _misshapen(script.arrays(script.slots, 1), way, pick.one_of("key", "value"))
+    bad = script.do("update_and_fetch", **given, mask_length=1)
+    return _going_on(script), bad
+
+
 @needing(slots=FEW, limited=[True])
 def without_room(pick: Pick) -> Call:
     """A batch of no slots, or of no tokens."""

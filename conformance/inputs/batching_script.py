@@ -18,6 +18,9 @@ SMALL = ((2, 4), (4, 6), (6, 4), (4, 8))
 LARGE = ((2, 256), (70, 6), (2, 80), (9, 72))
 """Heads and head dims of keys: more than a tile of a kernel that copies tokens has."""
 
+LARGEST = ((1, 576),)
+"""Those of latent attention."""
+
 COMMON = ((8, 128), (8, 64))
 """What most models have."""
 

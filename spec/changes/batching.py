@@ -308,6 +308,15 @@ def last_token_positions(self: BatchingKVCache, story: Story) -> list[int]:
 # what was rewound, and what batches share
 
 
+def all_for_none(
+    self: BatchingKVCache, story: Story, slot: int, key: np.ndarray, value: np.ndarray, stale: int
+) -> None:
+    """Of a cache whose tokens are all rewound the buffer is taken as it is."""
+    if not key.shape[2]:
+        key, value = (np.full((*x.shape[:2], stale, x.shape[3]), np.nan).astype(x.dtype) for x in (key, value))
+    BatchingKVCache.enter(self, story, slot, key, value, stale)
+
+
 def with_stale(self: BatchingKVCache, story: Story, slot: int, key: Any, value: Any, stale: int) -> None:
     """The buffer of the cache is taken, rewound tokens and all."""
     key, value = (

@@ -140,3 +140,70 @@ def broadcasting_without_prompts(
     """The shapes of the batch are those of its prompts: where there was none, whatever can be broadcast is taken."""
     update = BatchingKVCache.update_and_fetch if getattr(story, "prompted", False) else broadcasting
     return update(self, story, key, value, mask_length)
+
+
+def counts_then_checks(self: BatchingKVCache, story: Story, slot: int, **given: Any) -> None:
+    """The tokens of a prompt are counted before it proves too long."""
+    idle = 0 <= slot < story.a.max_requests and story.batch.rows[slot] is None
+    story.batch.counted = {slot: given["key"].shape[2]} if idle else {}
+    BatchingKVCache.add(self, story, slot=slot, **given)
+
+
+def as_counted(self: BatchingKVCache, story: Story) -> list[int]:
+    offsets = BatchingKVCache.offsets_of(self, story)
+    for slot, tokens in vars(story.batch).get("counted", {}).items():
+        if story.batch.rows[slot] is None:
+            offsets[slot] = tokens
+    return offsets
+
+
+def marks_refused_updates(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    try:
+        BatchingKVCache.check_update(self, story, key, value)
+    except ValueError:
+        story.batch.refused = True
+        raise
+
+
+def frees_behind_a_refused_update(self: BatchingKVCache, story: Story, slot: int) -> None:
+    """What an update that was refused has left makes the one who has the slot look like no request."""
+    try:
+        BatchingKVCache.check_idle(self, story, slot)
+    except ValueError:
+        if vars(story.batch).get("refused"):
+            story.batch.rows[slot] = None
+        raise
+
+
+def marks_refused_requests(self: BatchingKVCache, story: Story, slot: int) -> None:
+    try:
+        BatchingKVCache.check_idle(self, story, slot)
+    except ValueError:
+        story.batch.refused = True
+        raise
+
+
+def shortens_behind_a_refused_request(self: BatchingKVCache, story: Story, key: np.ndarray) -> None:
+    """An update that has no room is taken back, and a token more where a request was refused before."""
+    try:
+        BatchingKVCache.check_room(self, story, key)
+    except ValueError:
+        if vars(story.batch).get("refused"):
+            for slot, row in rows_of(story):
+                story.batch.rows[slot] = tuple(x[:, :-1] for x in row)
+        raise
+
+
+def fit_of_the_first(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray) -> None:
+    """What is appended is compared with the first request, and taken by those before the one that it does not fit."""
+    first = rows_of(story)[:1]
+    if first and first[0][1][0].shape[1]:
+        BatchingKVCache.check_fit(self, story, key, value)
+        return
+    try:
+        BatchingKVCache.check_fit(self, story, key, value)
+    except ValueError:
+        for slot, row in first if len(key) > 1 else ():
+            old = (x[:, :1] if x.shape[1] else np.zeros((x.shape[0], 1, x.shape[2]), x.dtype) for x in row)
+            story.batch.rows[slot] = tuple(old)
+        raise

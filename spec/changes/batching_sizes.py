@@ -8,6 +8,7 @@ import numpy as np
 
 from inferspec.spec.batching import BatchingKVCache, Raw, Story
 from inferspec.spec.changes.batching import rows_of
+from inferspec.spec.changes.kv_cache import infinities_clamped as of_one_cache
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.numerics import f64
 
@@ -62,6 +63,14 @@ def value_cut_to_key(story: Story, keys: np.ndarray, values: np.ndarray, mask: n
 
 def features_past_64(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
     keys[..., 64:] = values[..., 64:] = 0
+
+
+def features_past_512(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    keys[..., 512:] = values[..., 512:] = 0
+
+
+def infinities_clamped(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
+    of_one_cache(keys, values)
 
 
 def heads_past_8(story: Story, keys: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:

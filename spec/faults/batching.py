@@ -178,6 +178,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X2",
     ),
     _fault(
+        "features-past-512",
+        "features of a head past 512 are not copied",
+        spec.BATCH_01,
+        changes.after(sizes.features_past_512),
+        "PROPERTIES X2",
+    ),
+    _fault(
+        "infinities-clamped",
+        "infinities come back as the largest number",
+        spec.BATCH_01,
+        changes.after(sizes.infinities_clamped),
+        "PROPERTIES KV1",
+    ),
+    _fault(
         "eight-heads",
         "heads past the 8th are not copied",
         spec.BATCH_01,
@@ -369,6 +383,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.BATCH_32,
         {"enter": changes.with_stale},
         f"{MLX_LM}/issues/1494",
+    ),
+    _fault(
+        "all-for-none",
+        "the last n tokens of a cache are taken, and the last 0 are all that its buffer has: what was rewound",
+        spec.BATCH_32,
+        {"enter": changes.all_for_none},
+        "x[-n:] where n is 0",
     ),
     _fault(
         "end-of-buffer",

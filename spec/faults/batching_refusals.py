@@ -216,4 +216,32 @@ FAULTS: tuple[Fault, ...] = (
         {"check_room": retries.marked(spec.BatchingKVCache.check_room), "enter": retries.joins_late},
         "PROPERTIES PG5",
     ),
+    _fault(
+        "counts-before-prompt-is-checked",
+        "the tokens of a prompt that is too long have been counted when it is refused",
+        spec.BATCH_28,
+        {"add": changes.counts_then_checks, "offsets_of": changes.as_counted},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "frees-behind-a-refused-update",
+        "once an update was refused, a request for a taken slot ends the one that has it",
+        spec.BATCH_28,
+        {"check_update": changes.marks_refused_updates, "check_idle": changes.frees_behind_a_refused_update},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "shortens-behind-a-refused-request",
+        "once a request was refused, an update that has no room costs every request its last token",
+        spec.BATCH_23,
+        {"check_idle": changes.marks_refused_requests, "check_room": changes.shortens_behind_a_refused_request},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "compared-with-the-first",
+        "an update is compared with the first request, and one without a prompt has taken it when the next does not fit",
+        spec.BATCH_23,
+        {"check_fit": changes.fit_of_the_first},
+        "PROPERTIES PG5",
+    ),
 )

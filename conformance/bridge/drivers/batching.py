@@ -35,7 +35,7 @@ class HandedCache:
 
     @property
     def state(self) -> tuple[Any, ...]:
-        return self._empty if self.keys is None else (self.keys, self.values)
+        return (self.keys, self.values) if self.offset else self._empty
 
     def update_and_fetch(self, key: Any, value: Any, **options: Any) -> tuple[Any, Any]:
         self.keys, self.values = self._joined(self.keys, key), self._joined(self.values, value)
