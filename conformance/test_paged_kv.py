@@ -1,6 +1,6 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract?"""
 
-from inferspec.conformance.inputs.kv_cache_script import with_tokens_of_zeros
+from inferspec.conformance.inputs.kv_cache_script import with_infinities, with_tokens_of_zeros
 from inferspec.conformance.inputs.paged_batches import (
     changing,
     chunked,
@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.paged_kv import (
     beside_others,
     beside_the_caller,
     counted,
+    counted_past_16_bits,
     crowds,
     decoding_long,
     drained,
@@ -60,7 +61,7 @@ from inferspec.conformance.inputs.paged_kv_refusals import (
     refused_in_turns,
     refused_when_full,
 )
-from inferspec.conformance.inputs.pages import COMMON, LARGE, OTHER_PAGES
+from inferspec.conformance.inputs.pages import COMMON, LARGE, LARGEST, OTHER_PAGES
 from inferspec.conformance.properties.caches import agrees_in, keeps_dtype
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
@@ -83,6 +84,11 @@ def test_allocate_hands_out_pages_that_nobody_uses(subject, call):
 
 @requirement(spec.POOL_02, call=allocations(), share=0.7)
 def test_num_free_counts_the_pages_that_nobody_uses(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.POOL_02, call=counted_past_16_bits(page_sizes=[1], pool_pages=66_000), share=0.03)
+def test_num_free_counts_past_16_bits(subject, call):
     subject.agrees(call)
 
 
@@ -186,6 +192,16 @@ def test_many_heads_and_wide_ones_are_cached(subject, call):
 
 @requirement(spec.PKV_01, call=appends(shapes=COMMON, dtypes=HALF, page_sizes=[16, 32]), share=0.1)
 def test_tokens_of_common_heads_are_cached(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.PKV_01, call=appends(), share=0.05)
+def test_infinities_are_cached_in_pages(subject, call):
+    subject.agrees(with_infinities(call))
+
+
+@requirement(spec.PKV_01, call=appends(shapes=LARGEST), share=0.1)
+def test_every_head_and_feature_of_the_largest_is_cached_in_pages(subject, call):
     subject.agrees(call)
 
 

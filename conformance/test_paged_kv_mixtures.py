@@ -1,6 +1,7 @@
 """Do a pool of pages, the caches that share it and their block tables keep the contract where large pages, large heads, rewinds, pages that
 change hands, many caches and views come together?"""
 
+from inferspec.conformance.inputs.paged_batches import layered_guesses
 from inferspec.conformance.inputs.paged_kv import filled
 from inferspec.conformance.inputs.paged_kv_mixtures import (
     LARGE_PAGES,
@@ -8,6 +9,11 @@ from inferspec.conformance.inputs.paged_kv_mixtures import (
     crowds_that_guess,
     refused_behind_a_rewind,
     served,
+)
+from inferspec.conformance.inputs.paged_kv_refusals import (
+    given_back_once_refused,
+    others_once_refused,
+    tables_once_refused,
 )
 from inferspec.conformance.properties.caches import agrees_in, keeps_dtype
 from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments
@@ -89,4 +95,32 @@ def test_the_caller_may_use_arrays_of_any_size_again(subject, call):
 
 @requirement(spec.TABLE_03, call=changing_tables(), share=0.3)
 def test_each_table_of_many_rows_or_pages_is_of_its_time(subject, call):
+    subject.agrees(call)
+
+
+# what comes after a refusal
+
+
+@requirement(spec.PKV_16, story=given_back_once_refused(kind="rewind", rewinding=[True]), share=0.05)
+def test_pages_are_given_back_behind_a_refused_rewind(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_25, story=given_back_once_refused(kind="heads"), share=0.05)
+def test_pages_are_given_back_behind_arrays_that_are_refused(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKV_21, story=others_once_refused(), share=0.05)
+def test_a_chunk_without_room_does_not_show_in_other_caches(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.TABLE_03, story=tables_once_refused(), share=0.05)
+def test_a_chunk_without_room_does_not_show_in_a_table(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.PKVA_05, call=layered_guesses(rewinding=[True]), share=0.1)
+def test_layers_whose_guesses_are_rewound_keep_apart(subject, call):
     subject.agrees(call)

@@ -166,6 +166,22 @@ def layered(pick: Pick) -> Call:
 
 
 @batches
+def layered_guesses(pick: Pick) -> Call:
+    """Two layers in one pool, in all of which some tokens of a request are rewound, as those that were guessed wrongly are."""
+    pick("rewinding")
+    script = Batches(pick, requests=2, layers=2)
+    script.step([script.page_size + 1, 3], queries=1)
+    for _ in range(pick.size(1, 2)):
+        request, guessed = pick.one_of(0, 1), pick.one_of(1, 2)
+        script.step([guessed, guessed])
+        for layer in script.layers:
+            cache = script.of(request, layer)
+            script.rewind(cache, min(pick.one_of(guessed, guessed + 1), script.lengths[cache] - 1))
+    script.step([1, 1])
+    return script.call()
+
+
+@batches
 def unwritten(pick: Pick) -> Call:
     """Every slot of the pool held NaN for a request that is over."""
     script = Batches(pick, poisoned=True)

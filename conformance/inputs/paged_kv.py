@@ -59,6 +59,19 @@ def used_hundreds_of_times(pick: Pick) -> Call:
 
 
 @bounded
+def counted_past_16_bits(pick: Pick) -> Call:
+    """The free pages of a pool are counted whose number does not fit 15 bits, or 16."""
+    script = Script(pick, page_size=1, pages=(2**16 + 9, 2**15 + 9))
+    script.heads, script.dim = 1, 2
+    script.do("num_free")
+    script.take()
+    script.do("num_free")
+    script.give()
+    script.do("num_free")
+    return script.call("PagePool")
+
+
+@bounded
 def storages(pick: Pick) -> Call:
     """The arrays of a pool are looked at, before and after an allocation."""
     script = Script(pick, shapes=(*SHAPES, *LARGE))

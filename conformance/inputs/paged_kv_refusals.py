@@ -181,6 +181,60 @@ def refused_when_full(pick: Pick) -> tuple[Call, int]:
     return script.call(), bad
 
 
+@bounded
+def given_back_once_refused(pick: Pick, kind: str) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a rewind or a chunk of more heads is refused; then pages are given back, by a
+    rewind where a subject has that, and by the end of all requests."""
+    script = Script(pick, pages=(9, 7))
+    page, rewinding = script.page_size, pick("rewinding")
+    script.append(0, 3 * page + pick.one_of(1, 0))
+    script.append(1, pick.one_of(1, page + 1))
+    if kind == "rewind":
+        bad = script.do("rewind", cache=0, n=script.lengths[0] + 1)
+    else:
+        given = {name: np.concatenate([x, x[:, :1]], axis=1) for name, x in script.arrays(1).items()}
+        bad = script.do("append", cache=0, **given)
+    if rewinding:
+        script.rewind(0, page + pick.one_of(1, 0))
+    for one in (0, 1):
+        script.do("num_free")
+        script.release(one)
+    script.do("num_free")
+    script.append(2, script.room(2))
+    script.look("gather")
+    return script.call(), bad
+
+
+@bounded
+def others_once_refused(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk of one cache has no room; another one, and one that is new, take some
+    tokens."""
+    script = Script(pick, pages=(5, 7, 9))
+    for cache in (0, 1):
+        script.append(cache, pick.one_of(1, script.page_size))
+    bad = script.do("append", cache=0, **script.arrays(script.room(0) + 1))
+    for cache in (1, 2) if pick.one_of(True, False) else (2, 1):
+        script.append(cache, pick.one_of(1, 2))
+    script.whole()
+    return script.call(), bad
+
+
+@bounded
+def tables_once_refused(pick: Pick) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk has no room between two tables, which are the same."""
+    script = Script(pick, pages=(5, 7, 9))
+    for cache in (0, 1):
+        script.append(cache, pick.one_of(1, script.page_size, script.page_size + 1))
+    first = script.do("table", caches=[0, 1])
+    cache = pick.one_of(0, 1)
+    bad = script.do("append", cache=cache, **script.arrays(script.room(cache) + 1))
+    script.do("table", caches=[1, 0])
+    script.append(cache, 1)
+    script.do("table", caches=[0, 1])
+    script.do("reread_table", step=first)
+    return script.call("block_table"), bad
+
+
 @calls
 def bad_arrays(pick: Pick) -> tuple[Call, int]:
     """(story, number of the step that must be refused): a key and a value that the pool cannot take."""

@@ -26,6 +26,9 @@ SHAPES = ((2, 5), (5, 2), (1, 6), (3, 10), (6, 1))
 LARGE = ((2, 256), (40, 3), (1, 72), (9, 80))
 """Heads and head dims: more than a tile of a kernel that copies tokens has."""
 
+LARGEST = ((1, 576), (70, 2))
+"""Those of latent attention, and more heads than any model has."""
+
 COMMON = ((8, 128), (8, 64), (4, 128))
 """What most models have."""
 

@@ -264,3 +264,8 @@ def dims_in_tiles(self: PagePool, a: Arguments) -> tuple[int, ...]:
     """Head dims past 64 are rounded up to multiples of 32."""
     *sizes, dim = PagePool.shape(self, a)
     return *sizes, -(-dim // 32) * 32 if dim > 64 else dim
+
+
+def count_in_16_bits(self: PagePool, pool: Pool) -> int:
+    """With a sign."""
+    return (len(pool.free) + 2**15) % 2**16 - 2**15

@@ -287,3 +287,11 @@ def dense(self: PagedBatch, story: Story, caches: Sequence[int], query: np.ndarr
         }
         rows.append(self.core.evaluate(self.core.bind(given), story.precision))
     return Answer(np.concatenate([row.value for row in rows]), np.concatenate([row.budget for row in rows]))
+
+
+def rewinds_all_layers(self: PagedBatch, story: Story, cache: Cache, n: int) -> None:
+    """A request has one length for all its layers: where it is rewound in one, it is in all."""
+    number = next(number for number, one in story.caches.items() if one is cache)
+    for other, one in story.caches.items():
+        if other % 100 == number % 100:
+            PagedKVCache.drop(self, story, one, min(n, one.length))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change, Operation
-from inferspec.spec.numerics import Precision, f64, numpy_dtype, round_to
+from inferspec.spec.numerics import Precision, f64, largest, numpy_dtype, round_to
 from inferspec.spec.paged_kv import Cache, PagedKVCache, Pool, Story, fetched
 
 Place = tuple[np.ndarray, np.ndarray]
@@ -390,6 +390,21 @@ def features_past_64(keys: np.ndarray, values: np.ndarray, size: int) -> None:
 
 def features_past_128(keys: np.ndarray, values: np.ndarray, size: int) -> None:
     keys[..., 128:] = values[..., 128:] = 0
+
+
+def features_past_512(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[..., 512:] = values[..., 512:] = 0
+
+
+def heads_past_64(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    keys[:, 64:] = values[:, 64:] = 0
+
+
+def numbers_alone(keys: np.ndarray, values: np.ndarray, size: int) -> None:
+    """NaN is taken for 0, and infinities for the largest number."""
+    for x in (keys, values):
+        most = largest(x.dtype.name)
+        x[...] = np.nan_to_num(f64(x), posinf=most, neginf=-most).astype(x.dtype)
 
 
 def heads_past_8(keys: np.ndarray, values: np.ndarray, size: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from inferspec.spec.contract import Change
 from inferspec.spec.numerics import numpy_dtype
-from inferspec.spec.paged_kv import Cache, PagedKVCache, Story
+from inferspec.spec.paged_kv import BlockTable, Cache, PagedKVCache, Story
 
 # room
 
@@ -171,3 +174,61 @@ def page_lost_once_short(self: PagedKVCache, story: Story, cache: Cache) -> None
         story.pool.used.discard(cache.pages.pop())
         story.short = False
     PagedKVCache.let_go(self, story, cache)
+
+
+# what a refusal leaves behind
+
+
+def _marks(check: Callable[..., None]) -> Callable[..., None]:
+    """A check that what it is asked of, a story or a cache, remembers where it refuses."""
+
+    def checked(self: PagedKVCache, *given: Any) -> None:
+        try:
+            check(self, *given)
+        except ValueError:
+            vars(given[0])["refused"] = True
+            raise
+
+    return checked
+
+
+def _loses_a_page(self: PagedKVCache, story: Story, cache: Cache, n: int) -> None:
+    before = len(cache.pages)
+    PagedKVCache.drop(self, story, cache, n)
+    if len(cache.pages) < before and (vars(cache).get("refused") or vars(story).get("refused")):
+        story.pool.free.pop()
+
+
+def _keeps_a_page(self: PagedKVCache, story: Story, cache: Cache) -> None:
+    if cache.pages and (vars(cache).get("refused") or vars(story).get("refused")):
+        cache.pages = cache.pages[1:]
+    PagedKVCache.let_go(self, story, cache)
+
+
+def pages_lost_behind(name: str, check: Callable[..., None]) -> Change:
+    """Once a check has refused something, a rewind and a release lose a page."""
+    return {name: _marks(check), "drop": _loses_a_page, "let_go": _keeps_a_page}
+
+
+def marks_without_room(self: PagedKVCache, story: Story, cache: Cache, length: int) -> None:
+    try:
+        PagedKVCache.check_room(self, story, cache, length)
+    except ValueError:
+        vars(story)["begun"] = cache
+        cache.begun = True
+        raise
+
+
+def goes_on_with_the_refused(
+    self: PagedKVCache, story: Story, cache: Cache, positions: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> None:
+    """What was laid out for a chunk without room is written into the next cache in its place."""
+    begun = vars(story).pop("begun", cache)
+    if begun is not cache:
+        key, value = np.zeros_like(key), np.zeros_like(value)
+    PagedKVCache.write(self, story, cache, positions, key, value)
+
+
+def lens_with_the_refused(self: BlockTable, story: Story, rows: Sequence[Cache]) -> list[int]:
+    """A row whose chunk had no room counts it until it takes another."""
+    return [max(row.length - vars(row).get("begun", False), 0) for row in rows]

@@ -33,6 +33,13 @@ FAULTS: tuple[Fault, ...] = (
         {"take": pools.takes_counted, "count": pools.never_returned},
         f"{TENSORRT}/12834",
     ),
+    Fault(
+        "pool-count-in-16-bits",
+        "num_free is counted in 16 bits",
+        spec.POOL_02,
+        {"count": pools.count_in_16_bits},
+        "PROPERTIES X8",
+    ),
     Fault("pool-counts-capacity", "num_free is num_pages", spec.POOL_02, {"count": pools.capacity}, "PROPERTIES PG8"),
     Fault(
         "pool-page-zero-reserved",

@@ -173,6 +173,13 @@ BATCH_FAULTS: tuple[Fault, ...] = (
         COURSE,
     ),
     _fault(
+        "rewinds-all-layers",
+        "a request that is rewound in one layer is in all of them, each time",
+        spec.PKVA_05,
+        {"drop": changes.rewinds_all_layers},
+        TIRED,
+    ),
+    _fault(
         "allocator-of-each-layer",
         "every layer hands out all pages of the one pool",
         spec.PKVA_05,

@@ -152,6 +152,27 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "paged-features-past-512",
+        "features of a head past 512 are not copied",
+        spec.PKV_01,
+        changes.lost(changes.features_past_512),
+        TIRED,
+    ),
+    Fault(
+        "paged-sixty-four-heads",
+        "heads past the 64th are not copied",
+        spec.PKV_01,
+        changes.lost(changes.heads_past_64),
+        TIRED,
+    ),
+    Fault(
+        "paged-numbers-alone",
+        "NaN comes back as 0, and infinities as the largest number",
+        spec.PKV_01,
+        changes.lost(changes.numbers_alone),
+        "numpy.nan_to_num",
+    ),
+    Fault(
         "paged-eight-heads", "heads past the 8th are not copied", spec.PKV_01, changes.lost(changes.heads_past_8), TIRED
     ),
     Fault(

@@ -186,4 +186,32 @@ FAULTS: tuple[Fault, ...] = (
         },
         "PROPERTIES PG4, PG5",
     ),
+    Fault(
+        "paged-pages-lost-behind-a-refused-rewind",
+        "once a rewind was refused, rewinds and releases lose a page",
+        spec.PKV_16,
+        changes.pages_lost_behind("check_rewind", PagedKVCache.check_rewind),
+        "PROPERTIES PG4, PG5",
+    ),
+    Fault(
+        "paged-pages-lost-behind-refused-arrays",
+        "once a chunk of other arrays was refused, rewinds and releases lose a page",
+        spec.PKV_25,
+        changes.pages_lost_behind("check_shapes", PagedKVCache.check_shapes),
+        "PROPERTIES PG4, PG5",
+    ),
+    Fault(
+        "paged-goes-on-with-the-refused",
+        "what was laid out for a chunk without room is written in the place of another cache's next one",
+        spec.PKV_21,
+        {"check_room": changes.marks_without_room, "write": changes.goes_on_with_the_refused},
+        "PROPERTIES PG5",
+    ),
+    Fault(
+        "table-lens-with-the-refused",
+        "the row of a chunk that had no room is a token short in context_lens",
+        spec.TABLE_03,
+        {"check_room": changes.marks_without_room, "context_lens": changes.lens_with_the_refused},
+        "PROPERTIES PG5",
+    ),
 )
