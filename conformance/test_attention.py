@@ -90,6 +90,16 @@ def test_a_given_scale_is_used_as_it_is(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.ATTN_02,
+    call=attention_calls(masks=["none"], scales=["given"], amplitude=(0.3,)),
+    scale=among([2, 1]),
+    share=0.05,
+)
+def test_a_scale_may_be_a_whole_number(subject, call, scale):
+    subject.agrees(call.having(scale=scale))
+
+
 @requirement(spec.ATTN_03, routed=routed_attention(masks=["none"]))
 def test_grouped_heads_read_their_own_keys_and_values(subject, routed):
     call, expected = routed
@@ -281,6 +291,17 @@ def test_a_mask_of_no_axes_acts_on_every_logit_alike(subject, call):
 @requirement(spec.ATTN_04, call=attention_calls(masks=["additive", "bool"], relation="L=S", mask_rank=2), share=0.5)
 def test_a_square_mask_is_not_transposed(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.ATTN_04,
+    call=attention_calls(masks=["additive"], dtypes=["float32"], leading_dims=[(), (2,)], amplitude=(1.0,)),
+    share=0.05,
+)
+def test_a_number_that_is_not_the_lowest_hides_nothing(subject, call):
+    # The lowest of float16 is one like any other.
+    lowered = (call.arguments["mask"] - 65504).astype(np.float32)
+    subject.agrees(call.having(mask=lowered))
 
 
 @requirement(spec.ATTN_04, routed=routed_attention(masks=ENCODINGS))

@@ -86,6 +86,16 @@ def test_a_scale_of_one_given_to_flash_attention_is_no_default(subject, call):
     subject.agrees(call.having(scale=1.0))
 
 
+@requirement(
+    spec.FLASH_02,
+    call=flash_calls(masks=["none"], scales=["given"], leading_dims=FEW_ROWS, amplitude=(0.3,)),
+    scale=among([2, 1]),
+    share=0.05,
+)
+def test_a_whole_number_is_a_scale_of_flash_attention(subject, call, scale):
+    subject.agrees(call.having(scale=scale))
+
+
 @requirement(spec.FLASH_02, call=flash_calls(masks=["none"], scales=["default"], amplitude=(1.0,)), share=0.5)
 def test_the_default_scale_of_flash_attention_is_one_over_the_root_of_the_head_dim(subject, call):
     subject.agrees(call)
@@ -236,6 +246,17 @@ def test_prompts_of_a_dozen_large_heads_are_attended(subject, call):
 )
 def test_prompts_of_many_query_heads_that_share_a_key_head_are_attended(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(
+    spec.FLASH_04,
+    call=flash_calls(masks=["additive"], dtypes=["float32"], leading_dims=[(), (2,)], amplitude=(1.0,)),
+    share=0.05,
+)
+def test_a_number_that_is_not_the_lowest_hides_nothing(subject, call):
+    # The lowest of float16 is one like any other.
+    lowered = (call.arguments["mask"] - 65504).astype(np.float32)
+    subject.agrees(call.having(mask=lowered))
 
 
 @requirement(

@@ -234,6 +234,11 @@ def test_a_scale_of_one_given_to_paged_attention_is_no_default(subject, call):
     subject.agrees(call.having(scale=1.0))
 
 
+@requirement(spec.PAGED_08, call=paged_calls(scales=["given"], amplitude=(0.3,)), scale=among([2, 1]), share=0.05)
+def test_a_whole_number_is_a_scale_of_paged_attention(subject, call, scale):
+    subject.agrees(call.having(scale=scale))
+
+
 @requirement(spec.PAGED_09, call=paged_calls(), stale=POISONS, share=0.6)
 def test_slots_without_a_token_may_hold_anything(subject, call, stale):
     subject.agrees(poisoned(call, stale))

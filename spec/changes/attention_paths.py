@@ -204,6 +204,12 @@ def long_masks_of_first(bias: np.ndarray, a: Arguments) -> np.ndarray:
     return bias[:1] if bias.ndim == 4 and a.query.shape[-2] > 256 else bias
 
 
+def hides_below_60000(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
+    """Whatever float16 has nearly no number below hides a key, in every dtype."""
+    bias = ScaledDotProductAttention.additive_mask(self, mask)
+    return np.where(bias <= -6e4, -np.inf, bias)
+
+
 def few_over_dozens(a: Arguments) -> bool:
     """Whether it is a token or a few, after dozens of others."""
     return a.query.shape[-2] < 9 and a.key.shape[-2] > 64

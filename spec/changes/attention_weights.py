@@ -200,6 +200,11 @@ def one_is_the_default(self: Operation, a: Arguments) -> float:
     return a.query.shape[-1] ** -0.5 if a.scale in (None, 1) else float(a.scale)
 
 
+def whole_is_the_default(self: Operation, a: Arguments) -> float:
+    """A scale that is no float is taken for none given."""
+    return float(a.scale) if isinstance(a.scale, float) else a.query.shape[-1] ** -0.5
+
+
 def room_times_scale(self: Operation, q: Any, k: Any, scale: float, bias: Any, dtype: str) -> np.ndarray:
     logits = CORE.logits(q, k, scale, bias, dtype)
     return logits * np.nan if dtype != "float32" and scale < 0 and k.shape[-2] % 64 else logits

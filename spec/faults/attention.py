@@ -95,6 +95,13 @@ SDPA_FAULTS = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-whole-scale-is-default",
+        "a scale that is a whole number, and no float, is taken for none",
+        spec.ATTN_02,
+        {"scale": attention_weights.whole_is_the_default},
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-scale-zero-is-default",
         "scale 0 is taken for none (`scale or default`)",
         spec.ATTN_02,

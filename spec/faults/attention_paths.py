@@ -80,6 +80,7 @@ def of_paths(name: str, about: Mapping[str, Requirement]) -> tuple[Fault, ...]:
         Fault(f"{name}-prompts-of-large-groups", "of 9 queries and more, where more than eight heads share a key head, the last feature is not written", heads, lacks_a_feature(changes.prompt_of_large_groups), TIRED),
         Fault(f"{name}-large-chunks-over-many-keys", "of more than 64 queries over more than 1024 keys the last feature is not written", sizes, lacks_a_feature(changes.large_chunk_over_many_keys), TIRED),
         Fault(f"{name}-long-prompt-masks-of-first-sequence", "of more than 256 queries all sequences get the masks of the first", mask, remasks(changes.long_masks_of_first), TT_METAL + "39910"),
+        Fault(f"{name}-hides-below-60000", "what an additive mask lowers by 60,000 and more is hidden, in float32 too", mask, {"additive_mask": changes.hides_below_60000}, TIRED),
         Fault(f"{name}-long-contexts-of-eight-heads", "over more than 64 keys a token, or a few, count key heads modulo 8", heads, changes.with_keys(changes.keys_of_eight_heads, changes.few_over_dozens), TIRED),
         Fault(f"{name}-split-full-mask-of-first-sequence", "over 1024 keys and more a mask of every sequence and head is that of the first sequence", mask, remasks(changes.full_mask_of_first), TT_METAL + "39910"),
         Fault(f"{name}-other-values-of-split-keys", "over 1024 keys and more, values of another width than keys lack their last feature", values, lacks_a_feature(changes.other_values_of_split_keys), TIRED),

@@ -47,6 +47,7 @@ from inferspec.spec.changes.attention_weights import (
     starts_at,
     total_summed_in_dtype,
     values_summed_in_dtype,
+    whole_is_the_default,
 )
 from inferspec.spec.changes.tiles import walking
 from inferspec.spec.contract import Fault, Variant
@@ -109,6 +110,13 @@ FAULTS = (
         "a scale that is given is ignored",
         spec.FLASH_02,
         {"scale": lambda self, a: a.query.shape[-1] ** -0.5},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-whole-scale-is-default",
+        "a scale that is a whole number, and no float, is taken for none",
+        spec.FLASH_02,
+        {"scale": whole_is_the_default},
         ENGINEER,
     ),
     Fault(

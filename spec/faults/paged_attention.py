@@ -26,7 +26,7 @@ from inferspec.spec.changes.attention_variants import (
     query_scaled_first,
     split_and_merged,
 )
-from inferspec.spec.changes.attention_weights import keys_of_nothing_hidden, one_is_the_default
+from inferspec.spec.changes.attention_weights import keys_of_nothing_hidden, one_is_the_default, whole_is_the_default
 from inferspec.spec.changes.flash_attention import (
     features_from,
     group_shifted_down,
@@ -410,6 +410,13 @@ FAULTS = (
         "a scale that is given is ignored",
         spec.PAGED_08,
         {"scale": lambda self, a: a.query.shape[-1] ** -0.5},
+        ENGINEER,
+    ),
+    Fault(
+        "paged-whole-scale-is-default",
+        "a scale that is a whole number, and no float, is taken for none",
+        spec.PAGED_08,
+        {"scale": whole_is_the_default},
         ENGINEER,
     ),
     Fault(
