@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.engine_drafts import (
     rounds,
     short_drafts,
 )
+from inferspec.conformance.inputs.engine_ends import stopping_late_in_a_burst
 from inferspec.conformance.inputs.engine_leavers import cancelling_in_short_pools, many_that_some_leave
 from inferspec.conformance.inputs.engine_prefixes import (
     asked_twice,
@@ -45,6 +46,7 @@ from inferspec.conformance.properties.engine import (
     is_not_overtaken_once_preempted,
     keeps_its_budget,
     runs_no_more_than_may,
+    tells_its_logits,
     without_what_is_refused,
 )
 from inferspec.conformance.suite import requirement
@@ -168,6 +170,11 @@ def test_nothing_comes_of_a_preempted_request_that_is_cancelled_where_a_draft_gu
 @requirement(spec.ENG_36, call=short_pools(seen=("outputs", "latest"), logits=["told"], **GUESSING), share=0.06)
 def test_logits_are_those_of_the_last_id_while_one_that_a_draft_guesses_for_waits_again(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.ENG_36, call=stopping_late_in_a_burst(), share=0.05)
+def test_logits_are_those_of_the_model_where_an_id_ends_a_long_run_of_guesses(subject, call):
+    tells_its_logits(subject, call)
 
 
 @requirement(spec.ENG_38, call=asked_twice(**GUESSING), share=0.05)

@@ -12,6 +12,7 @@ from inferspec.conformance.inputs.engine_runs import (
     guessing_runs,
     ranked_runs,
     runs_in_short_pools,
+    runs_of_none,
     timeless_runs,
 )
 from inferspec.conformance.judging.trial import Nonconformance
@@ -22,6 +23,11 @@ from inferspec.spec import engine as spec
 
 @requirement(spec.ENG_19, call=runs_in_short_pools(), share=0.06)
 def test_a_run_serves_requests_that_are_preempted(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_19, call=runs_of_none(), share=0.03)
+def test_a_run_returns_the_outputs_of_requests_that_ask_for_none(subject, call):
     subject.agrees(call)
 
 

@@ -342,6 +342,13 @@ def test_bad_counts_of_a_request_without_a_token_are_refused(subject, call, bad,
     refuses(subject, call.having(**_spoilt(call, bad, which), token_times=unserved))
 
 
+@requirement(spec.METR_28, call=workloads(count=some, requests=(2, 1, 3)), which=among(range(60)), share=0.1)
+def test_more_cached_than_a_prompt_of_none_is_refused(subject, call, which):
+    which = which % len(call.arguments["prompt_tokens"])
+    given = {name: call.arguments[name] for name in ("prompt_tokens", "cached_tokens")}
+    refuses(subject, call.having(**{name: _with(given[name], which, n) for name, n in zip(given, (0, 1), strict=True)}))
+
+
 @requirement(spec.METR_28, call=workloads(count=some, requests=(2, 3, 5)), which=among(range(60)), share=0.2)
 def test_an_arrival_of_a_request_without_a_token_is_looked_at(subject, call, which):
     unserved = _with(call.arguments["token_times"], which % len(call.arguments["token_times"]), [])

@@ -295,6 +295,22 @@ def test_ids_past_255_and_65535_are_ids(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QWEN3_15,
+    call=forward_calls(
+        vocabularies=LARGE_VOCABULARIES[2:],
+        lengths=(2, 1),
+        batches=(2, 3),
+        layers=(1,),
+        small=True,
+        packing=["dense"],
+    ),
+    share=0.1,
+)
+def test_ids_past_65535_of_a_batch_are_ids(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QWEN3_16, call=forward_calls(), share=0.3)
 def test_logits_have_the_dtype_of_the_embedding(subject, call):
     shape = (*call.arguments["tokens"].shape, call.arguments["config"]["vocab_size"])
@@ -579,6 +595,22 @@ def test_more_than_ten_layers_have_caches_of_their_own(subject, call):
     share=0.12,
 )
 def test_tokens_of_key_heads_that_three_and_four_query_heads_share_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_25,
+    call=incremental_calls(
+        cut=prompt_then_singles,
+        vocabularies=LARGE_VOCABULARIES[2:],
+        lengths=(3,),
+        layers=(1,),
+        small=True,
+        packing=["dense"],
+    ),
+    share=0.03,
+)
+def test_ids_past_65535_after_a_prompt_are_ids(subject, call):
     subject.agrees(call)
 
 

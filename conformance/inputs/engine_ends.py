@@ -121,6 +121,20 @@ def stopping_at_the_first_of_several(script: Script) -> None:
     script.add(tokens, limit, eos=tuple(ids[at] for at in pick.one_of((later, first), (later, first), (first, later))))
 
 
+@told("outputs", "logits", logits=["told"], stops=[True], drafts=["perfect"])
+def stopping_late_in_a_burst(script: Script) -> None:
+    """A request that an id ends behind three or four that come in the same step."""
+    pick, limit, length = script.pick, 8, script.pick.size(1, 9)
+    script.guesses = 5
+    end = pick.one_of(4, 5)
+    for _ in range(OF_ONE_LENGTH):
+        tokens = script.prompt(length, limit)
+        ids = script.way(tokens, limit)
+        if ids[end] not in ids[:end]:
+            break
+    script.add(tokens, limit, eos=(ids[end],))
+
+
 @told("outputs", "stream", "ends", "pages", stops=[True])
 def stopping_at_one_of_many(script: Script) -> None:
     """A request that any of dozens of ids would end; the one that comes is the first or the last of them, and may be 0."""

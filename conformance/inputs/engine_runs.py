@@ -12,6 +12,17 @@ def runs_in_short_pools(script: Script) -> None:
     script.do("run")
 
 
+@told("outputs", "ends", zero_max_tokens=[True], **PLAIN)
+def runs_of_none(script: Script) -> None:
+    """Requests that a run serves, one of which asks for no id: before, behind or without others."""
+    pick = script.pick
+    for limit in pick.one_of((0, 2), (2, 0), (0,), (0, 0, 1)):
+        script.add(script.prompt(pick.size(1, 6), limit), limit)
+    script.pick.count("zero_max_tokens", 0)
+    script.between(2)
+    script.do("run")
+
+
 @told("outputs", "ends", "pages", stops=[True], **GUESSING)
 def guessing_runs(script: Script) -> None:
     """Requests for which a draft guesses, begun before the run or not: an id ends them, or none does."""

@@ -175,6 +175,12 @@ def more_cached_alone(self: AggregateMetrics, a: Arguments) -> None:
             raise ValueError("more cached than prompt tokens")
 
 
+def of_prompts_alone(self: AggregateMetrics, a: Arguments) -> None:
+    pairs = [pair for pair in zip(a.prompt_tokens, a.cached_tokens, strict=True) if pair[0]]
+    counts = {"prompt_tokens": [prompt for prompt, _ in pairs], "cached_tokens": [cached for _, cached in pairs]}
+    AggregateMetrics.guard_counts(self, Arguments(**counts))
+
+
 def counts_of_served_alone(self: AggregateMetrics, a: Arguments) -> None:
     served = self.served(a)
     counts = {name: [getattr(a, name)[i] for i in served] for name in ("prompt_tokens", "cached_tokens")}

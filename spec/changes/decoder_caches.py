@@ -18,6 +18,10 @@ def positions_in_bfloat16(self: Decoder, memory: Memory, length: int) -> np.ndar
     return f64(round_to(Decoder.positions(self, memory, length), "bfloat16"))
 
 
+def single_ids_of_16_bits(self: Incremental, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
+    return Decoder.embed(self, ids & 0xFFFF if ids.shape[2] == 1 else ids, a, m)
+
+
 def positions_to_1024(self: Decoder, memory: Memory, length: int) -> np.ndarray:
     return np.minimum(Decoder.positions(self, memory, length), 1023)
 

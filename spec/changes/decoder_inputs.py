@@ -111,6 +111,15 @@ def ids_of_16_bits(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np
     return Decoder.embed(self, ids & 0xFFFF, a, m)
 
 
+def ids_of_16_bits_in_batches(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
+    return Decoder.embed(self, ids & 0xFFFF if ids.shape[1] > 1 else ids, a, m)
+
+
+def uint32_ids_of_16_bits_in_batches(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
+    wrong = len(a.tokens) > 1 and a.tokens.dtype == np.uint32
+    return Decoder.embed(self, ids & 0xFFFF if wrong else ids, a, m)
+
+
 def ids_of_17_bits(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
     return Decoder.embed(self, ids % 2**17, a, m)
 

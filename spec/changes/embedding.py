@@ -118,6 +118,15 @@ def own_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
     return np.random.default_rng(0).normal(scale=weight.shape[1] ** -0.5, size=weight.shape)
 
 
+def transposed_again() -> Change:
+    def logits(self: EmbeddingAsLinear, x: np.ndarray, head: np.ndarray, dtype: str) -> np.ndarray:
+        # Each object is an operation of its own.
+        turned = vars(self)["turned"] = not vars(self).get("turned")
+        return EmbeddingAsLinear.logits(self, x, head if turned else head.reshape(head.shape[::-1]).T, dtype)
+
+    return {"goes_on": True, "logits": logits}
+
+
 def normalised_head(self: EmbeddingAsLinear, weight: np.ndarray) -> np.ndarray:
     return weight / np.maximum(np.linalg.norm(weight, axis=-1, keepdims=True), 1e-12)
 

@@ -77,6 +77,14 @@ def computed_again_at_once(self: Engine, m: State, r: Request, left: int) -> int
     return len(r.tokens) - r.computed if r.out else Engine.share_of(self, m, r, max(left, 0))
 
 
+def computed_again_to_the_end_of_a_page(self: Engine, m: State, r: Request, left: int) -> int:
+    n = Engine.share_of(self, m, r, max(left, 0))
+    if not n or not r.out or self.decodes(r):
+        return n
+    end = pages_of(r.computed + n, m.a.page_size) * m.a.page_size
+    return min(end, len(r.tokens)) - int(r.computed)
+
+
 def outputs_again_at_once(self: Engine, m: State, r: Request, left: int) -> int:
     """What a preempted request had generated is computed again with the last chunk of its prompt."""
     n = Engine.share_of(self, m, r, max(left, 0))

@@ -21,6 +21,10 @@ def _runs(m: State) -> bool:
     return bool(vars(m).get("runs"))
 
 
+def without_who_asks_for_none(self: Engine, m: State) -> dict[int, list[int]]:
+    return {name: ids for name, ids in Engine.run(self, m).items() if m.requests[name].limit}
+
+
 def output_lost_in_a_run(self: Engine, m: State, r: Request) -> None:
     Engine.preempt(self, m, r)
     if _runs(m):

@@ -280,6 +280,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     Fault(
+        "metrics-more-cached-than-none",
+        "cached tokens are not compared with a prompt of 0 tokens",
+        METR_28,
+        {"guard_counts": changes.of_prompts_alone},
+        "a count that is tested bare",
+    ),
+    Fault(
         "metrics-unserved-counts-unchecked",
         "counts of a request without a token are not looked at",
         METR_28,

@@ -92,6 +92,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/e92138cb",
     ),
     Fault(
+        "as-linear-transposed-again",
+        "the table is transposed in place for the head, and back by the next call of it",
+        EMB_11,
+        changes.transposed_again(),
+        TIRED,
+    ),
+    Fault(
         "as-linear-read-as-columns",
         "the weight is read as dims×vocab_size instead of transposed",
         EMB_11,

@@ -93,6 +93,13 @@ def paths(fault: Define) -> None:
 def places(fault: Define) -> None:
     """Which cache, and which position."""
     fault(25, "eight-caches", "layers past the eighth write into caches of others", {"extended": changes.eight_caches})
+    fault(
+        25,
+        "single-ids-of-16-bits",
+        "the id of a single token is kept in 16 bits",
+        {"embed": changes.single_ids_of_16_bits},
+        "PROPERTIES X8",
+    )
     fault(24, "cache-of-all-layers", "all layers write into one cache", changes.extended_by("one for all layers"))
     fault(
         25,

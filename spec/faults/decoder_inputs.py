@@ -33,6 +33,20 @@ def tokens(fault: Define) -> None:
     fault(15, "token-strides", "tokens are read as if they were contiguous", ignores_strides("tokens"), "PROPERTIES X1")
     fault(15, "ids-of-17-bits", "ids are kept in 17 bits", {"embed": changes.ids_of_17_bits}, "PROPERTIES X8")
     fault(15, "ids-of-16-bits", "ids are kept in 16 bits", {"embed": changes.ids_of_16_bits}, "PROPERTIES X8")
+    fault(
+        15,
+        "ids-of-16-bits-in-batches",
+        "ids of a batch are kept in 16 bits",
+        {"embed": changes.ids_of_16_bits_in_batches},
+        "PROPERTIES X8",
+    )
+    fault(
+        15,
+        "uint32-ids-of-16-bits-in-batches",
+        "uint32 ids of a batch are kept in 16 bits",
+        {"embed": changes.uint32_ids_of_16_bits_in_batches},
+        "PROPERTIES X8",
+    )
     fault(15, "last-id-lost", "the last id reads the row before it", {"embed": changes.last_id_lost})
 
 

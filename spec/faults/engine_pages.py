@@ -438,6 +438,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC1, SC5",
     ),
     _fault(
+        "computed-again-to-the-end-of-a-page",
+        "what is computed again after a preemption is rounded up to whole pages, past the budget",
+        spec.ENG_42,
+        {"share_of": changes.computed_again_to_the_end_of_a_page},
+        TIRED,
+    ),
+    _fault(
         "outputs-again-at-once",
         "what a preempted request had generated is computed again beside the budget",
         spec.ENG_42,

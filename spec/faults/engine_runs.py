@@ -16,6 +16,13 @@ def _in_a_run(name: str, mistake: str, kills: Requirement, change: Change) -> Fa
 
 
 FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "run-without-who-asks-for-none",
+        "run leaves out a request that asks for no id",
+        spec.ENG_19,
+        {"run": changes.without_who_asks_for_none},
+        TIRED,
+    ),
     _in_a_run(
         "run-loses-the-output-of-the-preempted",
         "who is preempted in a run goes on from the prompt alone",
