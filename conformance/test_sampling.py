@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.sampling import (
     draws_beside_sums,
     exact_draws,
     greedy_calls,
+    limited_draws_beside_sums,
     sampler_calls,
     summed_draws,
     tempered_nuclei,
@@ -197,6 +198,11 @@ def test_ids_are_drawn_from_what_top_k_leaves(subject, call):
 @requirement(spec.SAMP_24, call=sampler_calls(**BOTH), more=among([0, 1, 2**30]), share=0.2)
 def test_ids_are_drawn_from_what_top_p_leaves_beside_a_top_k_of_the_whole_vocabulary(subject, call, more):
     chooses(subject, call.having(top_k=call.arguments["logits"].shape[-1] + more))
+
+
+@requirement(spec.SAMP_24, call=sampler_calls(**BOTH), share=0.08)
+def test_ids_are_drawn_from_what_top_p_leaves_beside_a_top_k_of_0(subject, call):
+    chooses(subject, call.having(top_k=0))
 
 
 @requirement(
@@ -539,4 +545,11 @@ def test_draws_keep_the_precision_of_float32_in_every_dtype(subject, call):
 
 @requirement(spec.SAMP_29, call=draws_beside_sums(top_p=[True], generators=["given"]), share=0.5)
 def test_a_top_p_beside_a_sum_of_probabilities_leaves_the_right_ids_to_draw_from(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_29, call=limited_draws_beside_sums(**BOTH, temperatures=["one"], generators=["given"]), share=0.15
+)
+def test_a_top_p_beside_a_sum_of_what_top_k_left_leaves_the_right_ids_to_draw_from(subject, call):
     chooses(subject, call)

@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.sampling import (
     MANY,
     MANY_ROWS,
     MANY_TO_LOOK_AT,
+    MANY_WIDE,
     ONE_AXIS,
     SEVERAL,
     VERY_MANY,
@@ -34,7 +35,13 @@ from inferspec.conformance.inputs.sampling_logits import (
     tiers,
 )
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.common import claimed, depends_on_arguments_alone, keeps_arguments, refuses
+from inferspec.conformance.properties.common import (
+    claimed,
+    depends_on_arguments_alone,
+    goes_on_after_a_refused_call,
+    keeps_arguments,
+    refuses,
+)
 from inferspec.conformance.properties.sampling import chooses, distributed, fitting, gives_integers
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
@@ -98,6 +105,11 @@ def test_each_of_many_rows_gives_its_greedy_id(subject, call):
     share=0.05,
 )
 def test_each_of_many_wide_rows_is_drawn(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_27, call=sampler_calls(top_p=[False], **MANY_WIDE), share=0.04)
+def test_each_of_many_rows_of_more_than_a_thousand_ids_is_drawn(subject, call):
     chooses(subject, call)
 
 
@@ -290,6 +302,14 @@ def test_a_sampler_goes_on_to_another_dtype(subject, call):
     coarse = round_to(f64(call.arguments["logits"]), claimed(subject, "dtypes", "bfloat16", ["bfloat16"]))
     for one in (call.having(logits=coarse), call):
         subject.agrees(one.kept(0))
+
+
+@requirement(
+    spec.SAMP_35, call=sampler_calls(generators=["given"], leading_dims=[(2,), (2, 3)], filtered=False), share=0.1
+)
+def test_a_call_that_is_refused_in_between_changes_no_ids(subject, call):
+    column = call.having(uniform=call.arguments["uniform"][..., None] / 2)
+    goes_on_after_a_refused_call(subject, call.kept(0), column.kept(0))
 
 
 @requirement(spec.SAMP_36, call=sampler_calls(), heat=among([-1.0, -0.1, -1e-6, -math.inf]), share=0.3)

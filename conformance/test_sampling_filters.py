@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.sampling import (
     LOWEST,
     MANY,
     MANY_ROWS,
+    MANY_WIDE,
     ONE_AXIS,
     REAL,
     SEVERAL,
@@ -27,6 +28,7 @@ from inferspec.conformance.inputs.sampling import (
     exact_filters,
     filter_calls,
     hardly_any_top_p,
+    limited_beside_sums,
     summed_filters,
     tiny_top_p,
 )
@@ -53,7 +55,13 @@ from inferspec.conformance.inputs.sampling_logits import (
     tiers_anywhere,
 )
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.common import (
+    depends_on_arguments_alone,
+    goes_on_after_a_refused_call,
+    keeps_arguments,
+    refuses,
+    returns,
+)
 from inferspec.conformance.properties.sampling import distributed
 from inferspec.conformance.strategies import ODD_TILES, among, in_views
 from inferspec.conformance.suite import requirement
@@ -198,6 +206,11 @@ def test_a_limit_of_minus_one_filters_nothing(subject, call):
     subject.expects(call.having(top_k=-1, top_p=1.0), f64(call.arguments["logits"]))
 
 
+@requirement(spec.SAMP_04, call=filter_calls(**BOTH), share=0.08)
+def test_a_limit_of_minus_one_leaves_top_p_its_say(subject, call):
+    gives_a_right_set(subject, call.having(top_k=-1))
+
+
 @requirement(spec.SAMP_05, call=filter_calls(top_k=[False], top_p=[True]))
 def test_the_fewest_ids_that_reach_top_p_survive(subject, call):
     gives_a_right_set(subject, call)
@@ -261,6 +274,11 @@ def test_top_p_shares_out_what_top_k_left(subject, call):
 def test_a_top_k_of_the_whole_vocabulary_leaves_top_p_its_say(subject, call, top_k):
     size = call.arguments["logits"].shape[-1]
     gives_a_right_set(subject, call.having(top_k={"V": size, "V + 1": size + 1}.get(top_k, top_k)))
+
+
+@requirement(spec.SAMP_08, call=filter_calls(**BOTH), share=0.08)
+def test_a_top_k_of_0_leaves_top_p_its_say(subject, call):
+    gives_a_right_set(subject, call.having(top_k=0))
 
 
 @requirement(spec.SAMP_08, call=filter_calls(**BOTH, values=tied, sizes=SEVERAL, ties=LOWEST), share=0.2)
@@ -330,6 +348,11 @@ def test_sums_keep_the_precision_of_float32_in_every_dtype(subject, call):
 
 @requirement(spec.SAMP_09, call=beside_sums(top_p=[True]), share=0.5)
 def test_a_top_p_beside_a_sum_of_probabilities_gives_the_right_set(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_09, call=limited_beside_sums(**BOTH), share=0.15)
+def test_a_top_p_beside_a_sum_of_what_top_k_left_gives_the_right_set(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -408,6 +431,11 @@ def test_each_of_some_rows_of_the_vocabulary_of_a_model_is_filtered(subject, cal
 
 @requirement(spec.SAMP_12, call=filter_calls(leading_dims=[(1,), (2,)], rows=MANY_ROWS, sizes=WIDE_ROWS), share=0.15)
 def test_each_of_many_wide_rows_is_filtered(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_12, call=filter_calls(top_k=[False], top_p=[True], **MANY_WIDE), share=0.04)
+def test_each_of_many_rows_of_more_than_a_thousand_ids_is_filtered(subject, call):
     gives_a_right_set(subject, call)
 
 
@@ -502,6 +530,12 @@ def test_the_result_has_the_dtype_of_the_logits_where_dozens_survive(subject, ca
     returns(subject, call, call.arguments["logits"].shape, call.features["dtypes"])
 
 
+@requirement(spec.SAMP_16, call=filter_calls(leading_dims=BATCHES, empty=[True]), share=0.1)
+def test_no_rows_have_the_shape_and_the_dtype_of_the_logits(subject, call):
+    none = call.arguments["logits"][:0]
+    returns(subject, call.having(logits=none), none.shape, call.features["dtypes"])
+
+
 @requirement(spec.SAMP_17, call=filter_calls(**DOZENS, values=tiers, limits=LIMITS), share=0.05)
 def test_the_filters_change_no_argument_where_dozens_survive(subject, call):
     keeps_arguments(subject, call)
@@ -529,6 +563,11 @@ def test_other_logits_of_a_large_vocabulary_in_between_change_nothing(subject, c
 def test_other_logits_and_limits_in_between_change_nothing(subject, call):
     other = call.having(logits=-call.arguments["logits"], **({"top_k": 1} if call.features["top_k"] else {}))
     depends_on_arguments_alone(subject, call, other)
+
+
+@requirement(spec.SAMP_18, call=filter_calls(top_k=[False], top_p=[True], sizes=SEVERAL), share=0.1)
+def test_a_call_that_is_refused_in_between_changes_nothing(subject, call):
+    goes_on_after_a_refused_call(subject, call, call.having(top_p=1.5))
 
 
 @requirement(spec.SAMP_19, call=filter_calls(top_p=[True]), top_p=BAD_TOP_P, share=0.3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -63,6 +64,9 @@ MANY_ROWS, WIDE_ROWS = (9, 17, 33), (4097, 8191, 16385)
 
 MANY, HUNDREDS = (33, 257, 65, 300), (257, 300)
 """Rows beside the sizes in which kernels work on them, and hundreds alone."""
+
+MANY_WIDE: dict[str, Any] = {"leading_dims": [(1,), (2,)], "rows": (65, 129), "sizes": (1025, 2049)}
+"""Rows of a large batch, of more ids than a threadgroup has threads."""
 
 MANY_TO_LOOK_AT = (513, 512, 1025)
 """Rows past which kernels take another path."""
@@ -206,6 +210,27 @@ def draws_beside_sums(pick: Pick, sizes: tuple[int, ...] = (24, 12, 300, 7)) -> 
     pick.features["generators"] = "given"
     numbers = below_one(np.full(shape, middle), pick("uniform_dtypes"))
     return pick.call(SAMPLER, temperature=heat, top_p=top_p, logits=tiled(row, shape), uniform=numbers)
+
+
+LIMITS_BESIDE = (40, 33, 64, 100)
+"""Limits that leave all of the two dozen that are likely, and more."""
+
+
+@calls
+def limited_beside_sums(pick: Pick) -> Call:
+    """The calls of `beside_sums` with a top_k as well, which leaves the sums as they are."""
+    return _limited(pick, beside_sums.build(pick, sizes=(300, 1025)))
+
+
+@calls
+def limited_draws_beside_sums(pick: Pick) -> Call:
+    """The same for the sampler."""
+    return _limited(pick, draws_beside_sums.build(pick, sizes=(300, 120)))
+
+
+def _limited(pick: Pick, call: Call) -> Call:
+    both = {"top_k": True, "both_filters": True}
+    return replace(call.having(top_k=pick.one_of(*LIMITS_BESIDE)), features={**call.features, **both})
 
 
 def reached(pick: Pick, size: int) -> float:

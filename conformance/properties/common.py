@@ -120,6 +120,12 @@ def depends_on_arguments_alone(
         raise Nonconformance("the call changes the random state", first)
 
 
+def goes_on_after_a_refused_call(subject: Trial, call: Call, bad: Call) -> None:
+    """A call is right behind one with bad arguments. Whether that is refused is another requirement's matter."""
+    if subject.observe(bad).raised:
+        subject.agrees(call)
+
+
 def serves_more_and_fewer(
     subject: Trial,
     call: Call,

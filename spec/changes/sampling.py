@@ -132,6 +132,25 @@ def not_beside_all(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: A
     return kept if ends else Filtering.top_p(self, x, order, kept, a)
 
 
+def not_beside(top_k: int) -> Change:
+    """A top_k of that number ends the filters."""
+
+    def top_p(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+        return kept if a.top_k == top_k else Filtering.top_p(self, x, order, kept, a)
+
+    return {"top_p": top_p}
+
+
+def shares_of_both_in(dtype: str | None) -> Change:
+    """Where there is a top_k too, top_p sees probabilities in a dtype, that of the logits for None."""
+
+    def before(self: Filtering, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
+        kind: Any = shares_in(dtype)["before"] if a.top_k else Filtering.before
+        return np.asarray(kind(self, weights, order, a))
+
+    return {"before": before}
+
+
 def past_32(step: Callable[..., Mask]) -> Change:
     """`top_p` in the place of the right one where top_k leaves more than a group of threads holds, one each."""
 
@@ -146,6 +165,18 @@ def past_32(step: Callable[..., Mask]) -> Change:
 def of_more_than_32(a: Arguments) -> bool:
     """Whether top_k leaves more than a group of threads holds, one each."""
     return bool(32 < (a.top_k or 0) < a.logits.shape[-1])
+
+
+def wide_rows_past_64() -> Change:
+    """Of more than 1024 ids, rows past 64 are left as the first one."""
+
+    def survivors(self: Any, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+        kept = np.array(Filtering.survivors(self, z, x, a))
+        if z.shape[-1] > 1024:
+            kept[64:] = kept[:1]
+        return kept
+
+    return {"survivors": survivors}
 
 
 def rows_past_128(of_dozens: bool = False) -> Change:

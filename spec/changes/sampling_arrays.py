@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.mistakes import remembers
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.sampling import Sampler
@@ -23,6 +23,31 @@ def counted_from_the_block(self: Sampler, z: np.ndarray, kept: Mask, a: Argument
 
 def shared_number(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
     return np.broadcast_to(Sampler.uniforms(self, a, rows)[:1], (rows,)) if rows else Sampler.uniforms(self, a, rows)
+
+
+def numbers_of_the_refused() -> Change:
+    """Numbers are put into the sampler's buffer before they are looked at; those of a call that was refused serve the next."""
+
+    def guard_uniform_shape(self: Sampler, a: Arguments) -> None:
+        try:
+            Sampler.guard_uniform_shape(self, a)
+        except ValueError:
+            vars(self)["numbers"] = f64(a.uniform).ravel()
+            raise
+
+    def uniforms(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
+        left = vars(self).pop("numbers", None)
+        return Sampler.uniforms(self, a, rows) if left is None else np.resize(left, rows)
+
+    return {"guard_uniform_shape": guard_uniform_shape, "uniforms": uniforms}
+
+
+def drawn_rows_to_64(self: Sampler, a: Arguments) -> Any:
+    """Ids of rows past 64 are not written where there are more than 1024."""
+    ids = np.array(Sampler.respond(self, a))
+    if a.logits.shape[-1] > 1024:
+        ids.ravel()[64:] = 0
+    return ids
 
 
 def first_column(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from inferspec.spec.changes.linear import rounded
 from inferspec.spec.changes.sampling import in_order, last_of_equals, running_in, with_logits
 from inferspec.spec.contract import Arguments, Change, Operation
+from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.sampling import Filtering, FilterLogits, placed, running
 
@@ -39,6 +40,22 @@ def dead_blocks(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
     blocks = x[:, : x.shape[-1] // 1024 * 1024].reshape(len(x), -1, 1024)
     dead = np.isinf(blocks).all(-1).any(-1)
     return np.where(dead[:, None], np.nan, Filtering.weights(self, x, kept))
+
+
+def keeps_what_it_refused() -> Change:
+    """A limit is put down before it is looked at, and serves the next call as well."""
+
+    def guard_top_p(self: FilterLogits, a: Arguments) -> None:
+        if not 0 < a.top_p <= 1:
+            first_of(self, "refused", [])[:] = [True]
+        FilterLogits.guard_top_p(self, a)
+
+    def top_p(self: FilterLogits, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+        refused = first_of(self, "refused", [])
+        right = FilterLogits.top_p(self, x, order, kept, a)
+        return kept if refused and refused.pop() else right
+
+    return {"guard_top_p": guard_top_p, "top_p": top_p}
 
 
 # top-k

@@ -188,6 +188,20 @@ _SAMPLERS = (
         "PROPERTIES SA4",
     ),
     Fault(
+        "sampler-top-p-not-beside-0",
+        "a top_k of 0 ends the filters, whatever top_p is",
+        spec.SAMP_24,
+        changes.not_beside(0),
+        TIRED,
+    ),
+    Fault(
+        "sampler-top-p-of-both-in-bfloat16",
+        "where there is a top_k too, the probabilities that top_p sees are in bfloat16, their sums in float32",
+        spec.SAMP_29,
+        changes.shares_of_both_in("bfloat16"),
+        TIRED,
+    ),
+    Fault(
         "sampler-top-p-not-beside-all",
         "a top_k of the whole vocabulary or more ends the filters, whatever top_p is",
         spec.SAMP_24,

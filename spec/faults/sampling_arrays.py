@@ -21,6 +21,13 @@ from inferspec.spec.mistakes import (
 
 ROWS: tuple[Fault, ...] = (
     Fault(
+        "sampler-wide-rows-past-64",
+        "of more than 1024 ids, ids of rows past 64 are not written",
+        spec.SAMP_27,
+        {"respond": changes.drawn_rows_to_64},
+        "PROPERTIES X2",
+    ),
+    Fault(
         "sampler-one-number-for-all",
         "the first row's uniform number serves all rows",
         spec.SAMP_27,
@@ -179,6 +186,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_35,
         {"respond": changes.draws_in_vain},
         "PROPERTIES X7",
+    ),
+    Fault(
+        "sampler-numbers-of-the-refused",
+        "the uniform numbers of a call that was refused serve the next one",
+        spec.SAMP_35,
+        changes.numbers_of_the_refused(),
+        TIRED,
     ),
     Fault(
         "sampler-remembers-uniform",
