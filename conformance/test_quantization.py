@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.quantization import (
     even,
     every_code,
     extreme,
+    hundreds_of_groups,
     hundreds_of_rows_and_columns,
     many_outputs,
     of_thousands,
@@ -257,6 +258,11 @@ def test_hundreds_of_rows_of_several_groups_come_back(subject, call):
     round_trips(subject, call)
 
 
+@requirement(spec.QUANT_11, call=weights(sizes=hundreds_of_groups, values=(trained,), group_sizes=[32, 64]), share=0.04)
+def test_rows_of_hundreds_of_groups_come_back(subject, call):
+    round_trips(subject, call)
+
+
 @requirement(spec.QUANT_11, call=weights(sizes=many_outputs, values=(trained,)), share=0.03)
 def test_more_rows_than_16_bits_count_come_back(subject, call):
     round_trips(subject, call)
@@ -433,6 +439,11 @@ def test_hundreds_of_rows_of_several_groups_are_restored(subject, call):
 
 @requirement(spec.DEQ_10, call=matrices(sizes=thousands_of_columns), share=0.1)
 def test_thousands_of_columns_are_restored(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.DEQ_10, call=matrices(sizes=hundreds_of_groups, group_sizes=[32, 64]), share=0.04)
+def test_rows_of_hundreds_of_groups_are_restored(subject, call):
     subject.agrees(call)
 
 

@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.quantization import (
     of_thousands,
     one_row,
     one_row_of_weights,
+    past_16_bits,
     past_a_tile,
     product_calls,
     reading_products,
@@ -38,6 +39,7 @@ from inferspec.conformance.inputs.quantization import (
     squares,
     tall_lookups,
     tall_products,
+    tokens_of_sequences,
     wide_both_ways,
 )
 from inferspec.conformance.properties.common import (
@@ -144,6 +146,11 @@ def test_a_few_tokens_are_right_in_a_layer_as_most_are_packed(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.QLIN_04, call=layers(sizes=tokens_of_sequences, amplitude=(1.0,), leading_dims=[(1,)]), share=0.04)
+def test_a_token_of_each_of_some_sequences_is_right_in_a_wide_layer(subject, call):
+    subject.agrees(one_token_each(call))
+
+
 @requirement(spec.QLIN_04, call=layers(sizes=a_prompt, amplitude=(1.0,), **LAYER), share=0.5)
 def test_a_prompt_is_right_in_a_layer_as_most_are_packed(subject, call):
     subject.agrees(call)
@@ -229,6 +236,12 @@ def test_a_layer_reads_strided_arguments_of_many_groups_or_hundreds_of_outputs(s
 @requirement(spec.QLIN_06, call=layers(sizes=FEW_OR_MANY), share=0.5)
 def test_a_layer_keeps_the_dtype_of_x(subject, call):
     returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QLIN_06, call=layers(dtypes=HALF, leading_dims=BATCHES), share=0.06)
+def test_a_layer_keeps_the_dtype_of_no_rows(subject, call):
+    none = call.arguments["x"][:0]
+    returns(subject, call.having(x=none), (*none.shape[:-1], kept(call)), call.features["dtypes"])
 
 
 @requirement(spec.QLIN_07, call=layers(sizes=FEW_OR_MANY), share=0.5)
@@ -371,6 +384,18 @@ def test_ids_past_255_and_32767_and_65535_read_their_own_rows(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.QEMB_02,
+    call=lookup_calls(sizes=past_16_bits, leading_dims=[(2,)], bits=[2, 4], group_sizes=[32, 64]),
+    share=0.03,
+)
+def test_ids_past_65535_of_every_dtype_read_their_own_rows_by_themselves_and_in_batches(subject, call):
+    last = len(call.arguments["packed"]) - 1
+    for dtype in subject.envelope["token_dtypes"]:
+        for some in (np.full((2, 3), last), np.array(last)):
+            subject.agrees(call.having(tokens=some.astype(dtype)))
+
+
 @requirement(spec.QEMB_03, call=lookup_calls(leading_dims=[(), *BATCHES]), share=0.6)
 def test_tokens_of_any_shape_give_rows_in_their_places(subject, call):
     subject.agrees(call)
@@ -434,6 +459,13 @@ def test_rows_have_the_dtype_of_the_scales(subject, call):
 )
 def test_the_row_of_a_single_token_is_read_through_the_strides_of_the_table(subject, call):
     subject.agrees(of_one_token(call))
+
+
+@requirement(spec.QEMB_05, call=lookup_calls(dtypes=HALF, leading_dims=BATCHES), share=0.06)
+def test_rows_of_no_tokens_have_the_dtype_of_the_scales(subject, call):
+    none = call.arguments["tokens"][:0]
+    features = call.arguments["packed"].shape[1] * 32 // call.arguments["bits"]
+    returns(subject, call.having(tokens=none), (*none.shape, features), call.features["dtypes"])
 
 
 @requirement(spec.QEMB_05, call=lookup_calls(sizes=one_row, **SINGLE), share=0.1)
@@ -536,6 +568,11 @@ def test_the_logits_of_a_token_are_right_as_most_heads_are_packed(subject, call)
     subject.agrees(call)
 
 
+@requirement(spec.QEMB_11, call=heads(sizes=tokens_of_sequences, amplitude=(1.0,), leading_dims=[(1,)]), share=0.04)
+def test_logits_of_a_token_of_each_of_some_sequences_are_right_of_a_wide_table(subject, call):
+    subject.agrees(one_token_each(call))
+
+
 @requirement(spec.QEMB_11, call=heads(sizes=a_few_tokens, amplitude=(1.0,), **LAYER), share=0.4)
 def test_the_logits_of_a_few_tokens_are_right_as_most_heads_are_packed(subject, call):
     subject.agrees(call)
@@ -617,6 +654,12 @@ def test_the_head_reads_strided_arguments_of_many_groups_or_hundreds_of_ids(subj
 @requirement(spec.QEMB_13, call=heads(sizes=FEW_OR_MANY), share=0.5)
 def test_logits_have_the_dtype_of_x(subject, call):
     returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QEMB_13, call=heads(dtypes=HALF, leading_dims=BATCHES), share=0.06)
+def test_logits_of_no_rows_have_the_dtype_of_x(subject, call):
+    none = call.arguments["x"][:0]
+    returns(subject, call.having(x=none), (*none.shape[:-1], kept(call)), call.features["dtypes"])
 
 
 @requirement(spec.QEMB_12, call=in_views(heads(sizes=one_row, **SINGLE)), share=0.4)

@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.quantization import (
     an_expert,
     beside_odd_tiles,
     beside_tiles,
+    hundreds_of_rows,
     long_sums,
     many_outputs,
     many_rows,
@@ -41,6 +42,7 @@ from inferspec.conformance.inputs.quantization import (
     squares,
     stacked_products,
     tall_products,
+    tokens_of_sequences,
     whole_tiles,
     wide_batches,
     wide_both_ways,
@@ -167,6 +169,20 @@ def test_batches_of_batches_of_products_are_in_their_places(subject, call, batch
 @requirement(spec.QMM_05, call=product_calls(sizes=past_a_tile, leading_dims=[(2, 3)]), share=0.1)
 def test_a_token_of_each_of_many_sequences_is_right(subject, call):
     subject.agrees(one_token_each(call))
+
+
+@requirement(
+    spec.QMM_05,
+    call=product_calls(sizes=tokens_of_sequences, amplitude=(1.0,), leading_dims=[(1,)], transpose=[True]),
+    share=0.04,
+)
+def test_a_token_of_each_of_some_sequences_is_right_for_wide_layers(subject, call):
+    subject.agrees(one_token_each(call))
+
+
+@requirement(spec.QMM_06, call=product_calls(sizes=hundreds_of_rows, amplitude=(1.0,), leading_dims=[(1,)]), share=0.04)
+def test_hundreds_of_rows_are_right(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.QMM_06, call=product_calls(sizes=beside_tiles, transpose=[True]))
@@ -373,6 +389,12 @@ def test_strided_arguments_of_many_groups_or_hundreds_of_outputs_are_read_like_t
 @requirement(spec.QMM_10, call=product_calls(sizes=FEW_OR_MANY), share=0.5)
 def test_products_have_the_shape_and_dtype_promised(subject, call):
     returns(subject, call, (*call.arguments["x"].shape[:-1], kept(call)), call.features["dtypes"])
+
+
+@requirement(spec.QMM_10, call=product_calls(dtypes=HALF, leading_dims=BATCHES), share=0.06)
+def test_products_of_no_rows_have_the_shape_and_dtype_promised(subject, call):
+    none = call.arguments["x"][:0]
+    returns(subject, call.having(x=none), (*none.shape[:-1], kept(call)), call.features["dtypes"])
 
 
 @requirement(spec.QMM_11, call=product_calls(sizes=FEW_OR_MANY), share=0.5)

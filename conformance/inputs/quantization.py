@@ -207,6 +207,21 @@ def of_model_widths(pick: Pick, size: int) -> tuple[int, int, int]:
     return pick.one_of(1, 33, 4), pick.size(2, 5), fitting(pick, size, *(width // size for width in MODEL_WIDTHS))
 
 
+def hundreds_of_groups(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A few rows of more groups than a byte counts, where groups are not too large for that."""
+    return 1, pick.size(1, 3), fitting(pick, size, 264, 512, 256)
+
+
+def tokens_of_sequences(pick: Pick, size: int) -> tuple[int, int, int]:
+    """As many rows as sequences that are decoded together, for layers as wide as kernels have paths of their own for."""
+    return pick.one_of(3, 12, 24), pick.one_of(512, 520), fitting(pick, size, 512 // size)
+
+
+def hundreds_of_rows(pick: Pick, size: int) -> tuple[int, int, int]:
+    """More rows of x than 512, for more outputs than a tile has."""
+    return pick.one_of(520, 600), pick.one_of(66, 64), fitting(pick, size, 128 // size)
+
+
 def thousands_of_columns(pick: Pick, size: int) -> tuple[int, int, int]:
     """A few rows of more columns than 1024, 2048 or 4096, and of more groups than 32, 64 or 100."""
     return 1, pick.size(1, 3), fitting(pick, size, 4352 // size, 8192 // size, 2304 // size, 6144 // size)
@@ -589,6 +604,11 @@ def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Cal
 def large_table(pick: Pick, size: int) -> tuple[int, int, int]:
     """A vocabulary past the ends of narrow integers, one group to a row."""
     return 1, pick.upto("vocabulary", *LARGE), 1
+
+
+def past_16_bits(pick: Pick, size: int) -> tuple[int, int, int]:
+    """A vocabulary past the largest 16-bit number, one group to a row."""
+    return 1, pick.upto("vocabulary", 65540, 65543), 1
 
 
 BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]

@@ -126,6 +126,10 @@ def of_64_groups(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
     return np.minimum(weight // a.group_size, 63)
 
 
+def groups_in_a_byte(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
+    return weight // a.group_size % 256
+
+
 def next_group(weight: np.ndarray, groups: int, a: Arguments) -> np.ndarray:
     return np.minimum(weight // a.group_size + 1, groups - 1)
 

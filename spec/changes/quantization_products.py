@@ -37,6 +37,11 @@ def of_prompts(a: Arguments) -> bool:
     return a.x[..., 0].size >= 32 and a.x.shape[-1] >= 256 and len(a.packed) >= 64
 
 
+def tokens_of_sequences(a: Arguments) -> bool:
+    """Whether a product is of batches of a token each, for a wide layer."""
+    return a.x.ndim == 3 and a.x.shape[1] == 1 and len(a.x) > 1 and min(len(a.packed), a.x.shape[-1]) >= 512
+
+
 def of_long_prompts(a: Arguments) -> bool:
     """Whether a product that is transposed is large each way."""
     rows, features = a.x[..., 0].size, a.x.shape[-1]

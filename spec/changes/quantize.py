@@ -34,6 +34,13 @@ def truncated(self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.nd
     return np.clip(np.floor((groups - bias[..., None]) / step), 0, levels)
 
 
+def groups_of_a_byte(
+    self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.ndarray, levels: int
+) -> np.ndarray:
+    codes = Quantize.codes(self, groups, scale, bias, levels)
+    return np.where(np.arange(codes.shape[-2])[:, None] < 255, codes, 0)
+
+
 def last_code_of_a_row_lost(
     self: Quantize, groups: np.ndarray, scale: np.ndarray, bias: np.ndarray, levels: int
 ) -> np.ndarray:

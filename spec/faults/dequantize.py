@@ -248,6 +248,13 @@ FAULTS: tuple[Fault, ...] = (
         in_half(of_many_rows("scales"), "scales"),
         dict.fromkeys(("packed", "scales", "biases")),
     ),
+    Fault(
+        "dequantize-groups-in-a-byte",
+        "groups are counted in a byte: those past 255 have the scales and biases of the first",
+        DEQ_10,
+        changes.of_group(changes.groups_in_a_byte),
+        "PROPERTIES X8",
+    ),
     *paths_misread(
         "dequantize-many-groups",
         "of more than 16 groups",

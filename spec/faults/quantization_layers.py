@@ -36,6 +36,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     read_as_of,
     remembers,
     sized_by_the_first,
@@ -211,6 +212,13 @@ _LAYER = (
     first_view_copied("quantized-linear", QLIN_05),
     *strides_of_models("quantized-linear", QLIN_05),
     *strides_of_thousands("quantized-linear", QLIN_05),
+    Fault(
+        "quantized-linear-tokens-of-sequences-lack-a-feature",
+        "of batches of a token each, for 512 outputs of 512 features and more, the last feature is not written",
+        QLIN_04,
+        lacks_a_feature(products.tokens_of_sequences),
+        TIRED,
+    ),
     *faults_of_products("quantized-linear", QLIN_05, QLIN_06, QLIN_07, QLIN_08),
     Fault(
         "quantized-linear-scales-through-float16",
@@ -395,6 +403,20 @@ _EMBEDDING = (
         "PROPERTIES X8",
     ),
     Fault(
+        "quantized-embedding-uint32-ids-of-batches",
+        "uint32 ids of a batch are kept in 16 bits",
+        QEMB_02,
+        {"rows": lambda self, tokens, a: tokens & 65535 if a.tokens.dtype == np.uint32 and tokens.ndim > 1 else tokens},
+        "PROPERTIES X8",
+    ),
+    Fault(
+        "quantized-embedding-lone-ids-of-16-bits",
+        "an id by itself is kept in 16 bits",
+        QEMB_02,
+        {"rows": lambda self, tokens, a: tokens if tokens.ndim else tokens & 65535},
+        "PROPERTIES X8",
+    ),
+    Fault(
         "quantized-embedding-last-row-lost",
         "the last id reads the row before it",
         QEMB_02,
@@ -460,6 +482,13 @@ _EMBEDDING = (
         QEMB_05,
         only_where(lambda a: a.tokens.size == 1 and a.scales.dtype.name == "bfloat16", promotes()),
         TIRED,
+    ),
+    Fault(
+        "quantized-embedding-no-rows-promote",
+        "rows of no tokens come back in float32",
+        QEMB_05,
+        promotes_where(lambda a: not a.tokens.size),
+        "PROPERTIES X4",
     ),
     Fault("quantized-embedding-promotes", "rows come back in float32", QEMB_05, promotes(), "PROPERTIES X4"),
     Fault(
@@ -634,6 +663,13 @@ _EMBEDDING = (
     *strides_of_prompts("quantized-head", QEMB_12),
     first_view_copied("quantized-head", QEMB_12),
     *strides_of_models("quantized-head", QEMB_12),
+    Fault(
+        "quantized-head-tokens-of-sequences-lack-a-feature",
+        "of batches of a token each, for 512 outputs of 512 features and more, the last feature is not written",
+        QEMB_11,
+        lacks_a_feature(products.tokens_of_sequences),
+        TIRED,
+    ),
     *faults_of_products("quantized-head", QEMB_12, QEMB_13, QEMB_14, QEMB_15),
     Fault(
         "quantized-head-scales-through-float16",

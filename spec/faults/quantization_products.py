@@ -484,6 +484,20 @@ FAULTS: tuple[Fault, ...] = (
     *strides_of_prompts("quantized-matmul", QMM_09),
     *strides_of_models("quantized-matmul", QMM_09),
     *strides_of_thousands("quantized-matmul", QMM_09),
+    Fault(
+        "quantized-matmul-tokens-of-sequences-lack-a-feature",
+        "of batches of a token each, for 512 outputs of 512 features and more, the last feature is not written",
+        QMM_05,
+        lacks_a_feature(changes.tokens_of_sequences),
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-hundreds-of-rows-lack-a-feature",
+        "of 512 rows and more, for 64 outputs and more, the last feature is not written",
+        QMM_06,
+        lacks_a_feature(lambda a: a.x[..., 0].size >= 512 and len(a.packed) >= 64 and a.x.shape[-1] >= 64),
+        TIRED,
+    ),
     *faults_of_products("quantized-matmul", QMM_09, QMM_10, QMM_11, QMM_12),
     Fault(
         "quantized-matmul-vector-becomes-matrix",

@@ -19,6 +19,7 @@ from inferspec.spec.mistakes import (
     paths_lack_a_feature,
     paths_misread,
     promotes,
+    promotes_where,
     remembers,
     swaps_batches,
 )
@@ -220,6 +221,13 @@ def faults_of_products(
             strided,
             in_half(of_many_rows()),
             dict.fromkeys(("x", "packed", "scales", "biases")),
+        ),
+        Fault(
+            f"{name}-no-rows-promote",
+            "the result of no rows comes back in float32",
+            dtype,
+            promotes_where(lambda a: not a.x.size),
+            "PROPERTIES X4",
         ),
         Fault(f"{name}-promotes", "the result comes back in float32", dtype, promotes(), f"{MLX}-swift/issues/420"),
         Fault(f"{name}-changes-x", "x is scaled in place", unchanged, mutates("x"), "PROPERTIES X6"),

@@ -306,6 +306,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "quantize-groups-in-a-byte",
+        "groups past the 255th of a row have no codes",
+        QUANT_11,
+        {"codes": changes.groups_of_a_byte},
+        "PROPERTIES X8",
+    ),
+    Fault(
         "quantize-single-rows-lose-a-code",
         "of a single row in 8 bits the last code is not used",
         QUANT_11,
