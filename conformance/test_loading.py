@@ -308,6 +308,22 @@ def test_biases_of_a_llama_in_gguf_are_loaded(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LOAD_21,
+    call=gguf_calls(
+        forms=["gguf"],
+        models=["llama"],
+        gguf_types=["Q4_0", "Q8_0", "Q4_1", "mixed"],
+        biases=["attention", "mlp", "both"],
+        biased=True,
+        layers=(1,),
+    ),
+    share=0.08,
+)
+def test_biases_of_blocks_of_a_llama_in_gguf_are_loaded(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LOAD_10, call=gguf_calls(forms=["gguf"], gguf_types=["Q4_0"]), share=0.3)
 def test_blocks_of_four_bits_with_a_scale_are_read(subject, call):
     subject.agrees(call)
@@ -346,6 +362,35 @@ def test_a_model_loaded_before_from_the_same_path_changes_nothing(subject, call)
         raise Nonconformance("loaded again after another model, it gives other logits", call)
 
 
+@requirement(spec.LOAD_16, call=folder_calls(forms=["sharded"], packing=["dense"], habits=(), layers=(1,)), share=0.04)
+def test_shards_loaded_before_from_the_same_path_change_nothing(subject, call):
+    subject.agrees(call)
+    subject.agrees(with_other_signs(call))
+
+
+@requirement(
+    spec.LOAD_16,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], habits=(), layers=(1,)),
+    share=0.04,
+)
+def test_a_gguf_file_loaded_before_from_the_same_path_changes_nothing(subject, call):
+    subject.agrees(call)
+    subject.agrees(with_other_signs(call))
+
+
+@requirement(spec.LOAD_16, call=folder_calls(forms=FOLDERS, packing=["dense"], habits=(), layers=(1,)), share=0.04)
+def test_a_config_read_before_from_the_same_path_changes_nothing(subject, call):
+    subject.agrees(call)
+    subject.agrees(with_config(call, rms_norm_eps=0.25))
+
+
+@requirement(spec.LOAD_16, call=folder_calls(forms=FOLDERS, packing=["dense"], habits=(), layers=(1,)), share=0.04)
+def test_files_that_are_refused_in_between_leave_nothing_behind(subject, call):
+    subject.agrees(call)
+    if subject.observe(call.having(damage="header")).raised:
+        subject.agrees(with_other_signs(call))
+
+
 @requirement(
     spec.LOAD_16,
     call=folder_calls(forms=FOLDERS, packing=["dense"], layers=(1, 2)),
@@ -362,6 +407,16 @@ def test_a_model_that_is_loaded_after_it_changes_nothing(subject, call, other):
 
 @requirement(
     spec.LOAD_23,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], habits=(), layers=(1,)),
+    share=0.04,
+)
+def test_a_model_of_a_gguf_file_that_was_asked_before_answers_as_at_first(subject, call):
+    tokens, vocabulary = call.arguments["tokens"], call.arguments["config"]["vocab_size"]
+    subject.agrees(call.having(asked=([[(token + 1) % vocabulary for token in row] for row in tokens],)))
+
+
+@requirement(
+    spec.LOAD_23,
     call=folder_calls(forms=FOLDERS, packing=["dense"], layers=(1, 2)),
     other=folder_calls(forms=["folder"], packing=["dense"], layers=(1,)),
     share=0.06,
@@ -371,6 +426,11 @@ def test_a_model_that_was_asked_before_answers_as_at_first(subject, call, other)
     before = [[token % vocabulary for token in row] for row in other.arguments["tokens"]]
     # Others, of another shape perhaps, and as many of the same shape.
     subject.agrees(call.having(asked=(before, [row[::-1] for row in tokens])))
+
+
+def with_other_signs(call):
+    """The call with every tensor's numbers in the other sign."""
+    return call.having(weights={name: -x for name, x in call.arguments["weights"].items()})
 
 
 def gives_their_model(subject, call, key, said):

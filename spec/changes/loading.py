@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.loading import Config, Load, Weights
+from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64, is_float, numpy_dtype, round_to
 
 Understood = tuple[Config, Weights]
@@ -383,6 +384,55 @@ def goes_on(self: Load, a: Arguments) -> Any:
     joined = [[*before, *row] for before, row in zip(a.asked[-1], a.tokens, strict=True)]
     logits = Load.respond(self, Arguments(**{**vars(a), "tokens": joined, "asked": ()}))
     return logits[:, len(a.asked[-1][0]) :]
+
+
+def goes_on_of(form: str) -> Callable[[Load, Arguments], Any]:
+    return lambda self, a: goes_on(self, a) if a.form == form else Load.respond(self, a)
+
+
+def _shapes(a: Arguments) -> tuple[Any, ...]:
+    """What tells files of one path apart, to who does not look into them."""
+    return tuple(sorted((name, x.shape) for name, x in a.weights.items()))
+
+
+def remembers_files_of(form: str) -> Callable[[Load, Arguments], Arguments]:
+    """Tensors are kept of files of this form."""
+
+    def inner(self: Load, a: Arguments) -> Arguments:
+        if a.form == form:
+            a = Arguments(**{**vars(a), "weights": first_of(self, _shapes(a), a.weights)})
+        return Load.inner(self, a)
+
+    return inner
+
+
+def remembers_configs(self: Load, config: Config, a: Arguments) -> Config:
+    return dict(first_of(self, _shapes(a), config)) if a.form != "gguf" else config
+
+
+def former_behind_a_refusal() -> Change:
+    """What is loaded is put in the place of the former model when all of it is read; after an error nobody looks for a newer one."""
+
+    def guard(self: Load, a: Arguments) -> None:
+        try:
+            Load.guard(self, a)
+        except ValueError:
+            first_of(self, "refused", []).append(True)
+            raise
+
+    def inner(self: Load, a: Arguments) -> Arguments:
+        refused, former = first_of(self, "refused", []), first_of(self, "former", {})
+        if refused and _shapes(a) in former:
+            a = Arguments(**{**vars(a), "weights": former[_shapes(a)]})
+        former[_shapes(a)] = a.weights
+        return Load.inner(self, a)
+
+    def respond(self: Load, a: Arguments) -> Any:
+        result = Load.respond(self, a)
+        first_of(self, "refused", []).clear()
+        return result
+
+    return {"guard": guard, "inner": inner, "respond": respond}
 
 
 def dense(self: Load, config: Config, weights: Weights) -> Understood:

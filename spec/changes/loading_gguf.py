@@ -110,6 +110,16 @@ def no_biases_of(*modules: str) -> Callable[..., Understood]:
     return from_gguf
 
 
+def of_blocks(change: Callable[..., Understood]) -> Callable[..., Understood]:
+    """The change, of files whose matrices are blocks."""
+
+    def from_gguf(self: Load, config: Config, weights: Weights) -> Understood:
+        blocks = any(name.endswith(".scales") for name in weights)
+        return change(self, config, weights) if blocks else (config, weights)
+
+    return from_gguf
+
+
 def _kind(name: str, config: Mapping[str, Any], weights: Weights) -> str:
     """The GGUF type that a packed tensor had: from its bits, and whether its minimum is that of Q4_0."""
     module = name.rpartition(".")[0]

@@ -235,6 +235,20 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "loading-gguf-no-bias-of-blocks",
+        "biases of a GGUF file whose matrices are blocks are not looked for",
+        LOAD_21,
+        {"from_gguf": changes.of_blocks(changes.no_biases_of())},
+        TIRED,
+    ),
+    Fault(
+        "loading-gguf-biases-of-blocks-stay",
+        "where matrices are blocks, the rows of queries and keys are put back and their biases are not",
+        LOAD_21,
+        {"from_gguf": changes.of_blocks(changes.biases_never_put_back)},
+        "https://github.com/ggml-org/llama.cpp/issues/3018",
+    ),
+    Fault(
         "loading-gguf-biases-stay",
         "the rows of queries and keys are put back and their biases are not",
         LOAD_21,
