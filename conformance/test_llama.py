@@ -259,6 +259,17 @@ def test_a_batch_of_dozens_is_the_stack_of_its_rows(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.LLAMA_12,
+    call=forward_calls(
+        batches=(2, 3), lengths=(130, 105), heads=[(2, 1), (4, 2)], layers=(1,), small=True, packing=["dense"]
+    ),
+    share=0.02,
+)
+def test_a_batch_of_long_prompts_is_the_stack_of_its_rows(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_13, call=forward_calls(packing=PACKED), share=0.4)
 def test_packed_layers_give_the_logits_of_their_weights(subject, call):
     subject.agrees(call)
@@ -273,6 +284,24 @@ def test_a_packed_embedding_is_its_own_head(subject, call):
     spec.LLAMA_13, call=forward_calls(lengths=(33, 70), batches=(1,), layers=(1,), **AS_MOST_ARE_PACKED), share=0.08
 )
 def test_prompts_are_right_as_most_models_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_13,
+    call=forward_calls(packing=["4-bit"], group_sizes=[32, 64], lengths=(33, 40), batches=(2, 3), layers=(1,)),
+    share=0.03,
+)
+def test_several_prompts_of_packed_models_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_13,
+    call=forward_calls(packing=["mixed"], group_sizes=[32], layers=(11,), lengths=(2,), batches=(1,)),
+    share=0.03,
+)
+def test_each_of_more_than_ten_layers_has_a_group_size_and_bits_of_its_own(subject, call):
     subject.agrees(call)
 
 
@@ -734,6 +763,17 @@ def test_a_cache_past_1024_tokens_is_the_whole(subject, call):
     share=0.15,
 )
 def test_prompts_and_tokens_are_right_as_most_models_are_packed(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_30,
+    call=incremental_calls(
+        cut=as_served, lengths=(48,), batches=(2, 4), layers=(1,), packing=["4-bit"], group_sizes=[32, 64]
+    ),
+    share=0.03,
+)
+def test_several_prompts_and_their_tokens_are_right_of_packed_models(subject, call):
     subject.agrees(call)
 
 

@@ -246,6 +246,11 @@ def test_layers_with_an_entry_of_their_own_are_packed_by_it(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.LOAD_07, call=folder_calls(forms=["folder"], packing=["mixed"], layers=(11,), habits=()), share=0.03)
+def test_each_of_more_than_ten_layers_may_have_an_entry_of_its_own(subject, call):
+    subject.agrees(call)
+
+
 # GGUF files
 
 

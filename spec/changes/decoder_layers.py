@@ -88,3 +88,29 @@ def first_single_token(
 def sixteen_rows(self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None) -> np.ndarray:
     """Rows of a batch are counted modulo 16."""
     return Decoder.forward(self, tokens[np.arange(len(tokens)) % 16], a, m, memory)
+
+
+def _first_row(logits: np.ndarray) -> np.ndarray:
+    """Every sequence R×B×L×V as the first one."""
+    return np.array(np.broadcast_to(logits[:, :1], logits.shape))
+
+
+def first_of_long_prompts(
+    self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
+) -> np.ndarray:
+    logits = Decoder.forward(self, tokens, a, m, memory)
+    return _first_row(logits) if tokens.shape[1] >= 100 else logits
+
+
+def first_of_packed_prompts(
+    self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
+) -> np.ndarray:
+    logits = Decoder.forward(self, tokens, a, m, memory)
+    return _first_row(logits) if tokens.shape[1] >= 33 and "quantization" in a.config else logits
+
+
+def packing_of_ten_layers(self: Decoder, name: str, config: Mapping[str, Any]) -> tuple[int, int]:
+    """Entries of layers of two digits are not found."""
+    found = config["quantization"]
+    known = {key: x for key, x in found.items() if not (key.startswith("model.layers.") and key[14] != ".")}
+    return Decoder.packing(self, name, {**config, "quantization": known})

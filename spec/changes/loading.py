@@ -211,6 +211,13 @@ def no_overrides(self: Load, config: Config, weights: Weights) -> Understood:
     return {**config, "quantization": plain}, weights
 
 
+def overrides_of_ten_layers(self: Load, config: Config, weights: Weights) -> Understood:
+    if "quantization" not in config:
+        return config, weights
+    found = {key: x for key, x in config["quantization"].items() if not re.match(r"model\.layers\.\d\d", key)}
+    return {**config, "quantization": found}, weights
+
+
 def packed_without_bias(self: Load, config: Config, weights: Weights) -> Understood:
     """Of a packed layer the biases of its groups are read, and the bias of its outputs is not."""
 

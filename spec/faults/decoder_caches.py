@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.spec.changes import decoder
 from inferspec.spec.changes import decoder_caches as changes
+from inferspec.spec.changes import decoder_layers as layers
 from inferspec.spec.faults.defining import TINY_LLM, Define
 from inferspec.spec.mistakes import promotes
 from inferspec.spec.numerics import f64
@@ -81,6 +82,13 @@ def paths(fault: Define) -> None:
         "packed-tokens-lack-an-id",
         "of single tokens the last logit is not written, in 4 bits and half precision",
         {"forward": decoder.packed_path_lacks_an_id(lambda length: length == 1, half=True)},
+    )
+    fault(
+        30,
+        "packed-chunks-of-the-first-row",
+        "the first of several chunks of 33 tokens and more serves them all where layers are packed",
+        {"forward": layers.first_of_packed_prompts},
+        "PROPERTIES X2",
     )
     fault(
         30,

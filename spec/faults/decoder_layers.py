@@ -80,6 +80,13 @@ def batches(fault: Define) -> None:
     fault(12, "first-row-for-all", "the first sequence serves the whole batch", first_row_for_all("tokens"))
     fault(
         12,
+        "long-first-row-for-all",
+        "the first of several prompts of 100 tokens and more serves them all",
+        {"forward": changes.first_of_long_prompts},
+        "PROPERTIES X2",
+    )
+    fault(
+        12,
         "eight-sequences",
         "sequences past the eighth have no logits",
         leaves_unwritten(lambda logits: logits[:8]),
@@ -117,6 +124,20 @@ def packed(fault: Define) -> None:
         "packed-overrides-ignored",
         "layers' own group sizes and bits are not read",
         {"packing": changes.one_packing},
+    )
+    fault(
+        13,
+        "packed-first-row-for-all",
+        "the first of several prompts of 33 tokens and more serves them all where layers are packed",
+        {"forward": changes.first_of_packed_prompts},
+        "PROPERTIES X2",
+    )
+    fault(
+        13,
+        "packed-overrides-of-ten-layers",
+        "own group sizes and bits are read of layers whose number is a single digit",
+        {"packing": changes.packing_of_ten_layers},
+        "a pattern of one digit",
     )
     fault(
         13,

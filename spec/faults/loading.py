@@ -306,6 +306,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X13",
     ),
     Fault(
+        "loading-overrides-of-ten-layers",
+        "entries under quantization are read of layers whose number is a single digit",
+        LOAD_07,
+        {"unpacked": changes.overrides_of_ten_layers},
+        "a pattern of one digit",
+    ),
+    Fault(
         "loading-embedding-as-the-model",
         "the embedding's own entry under quantization is not read",
         LOAD_07,
