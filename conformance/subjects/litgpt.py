@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -179,8 +180,10 @@ def _config(config: dict[str, Any], **more: Any) -> Config:
     if kind not in SCALED or act not in ("silu", "swish"):
         raise ValueError(f"rope_type is {kind!r} and hidden_act {act!r}; they take one of {SCALED} and 'silu'")
     heads = config["num_attention_heads"]
+    # Of a linear scaling a config says how many positions there were before.
+    longer = rope["factor"] if kind == "linear" else 1
     return Config(
-        block_size=config.get("max_position_embeddings", 2048),
+        block_size=math.ceil(config.get("max_position_embeddings", 2048) * longer),
         padded_vocab_size=config["vocab_size"],
         n_layer=config["num_hidden_layers"],
         n_head=heads,
