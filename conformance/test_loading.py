@@ -383,6 +383,16 @@ def test_a_gguf_file_loaded_before_from_the_same_path_changes_nothing(subject, c
     subject.agrees(with_other_signs(call))
 
 
+@requirement(
+    spec.LOAD_16,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], habits=(), layers=(1,)),
+    share=0.04,
+)
+def test_a_gguf_file_that_is_loaded_after_a_model_changes_nothing(subject, call):
+    other = with_other_signs(call).arguments
+    subject.agrees(call.having(beside={name: other[name] for name in ("config", "weights")}))
+
+
 @requirement(spec.LOAD_16, call=folder_calls(forms=FOLDERS, packing=["dense"], habits=(), layers=(1,)), share=0.04)
 def test_a_config_read_before_from_the_same_path_changes_nothing(subject, call):
     subject.agrees(call)

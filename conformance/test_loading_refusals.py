@@ -111,6 +111,16 @@ def test_a_tensor_without_a_place_in_a_gguf_file_is_refused(subject, call, which
 
 
 @requirement(
+    spec.LOAD_12,
+    call=gguf_calls(forms=["gguf"], gguf_types=["Q4_0", "Q8_0", "Q4_1", "mixed"], layers=(1,)),
+    which=fractions,
+    share=0.04,
+)
+def test_a_tensor_without_a_place_beside_blocks_of_a_gguf_file_is_refused(subject, call, which):
+    refuses(subject, with_additional(call, which, PAST_THE_MODEL)[0])
+
+
+@requirement(
     spec.LOAD_13,
     call=folder_calls(forms=FOLDERS, packing=["dense"]),
     which=fractions,

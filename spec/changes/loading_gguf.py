@@ -110,6 +110,10 @@ def no_biases_of(*modules: str) -> Callable[..., Understood]:
     return from_gguf
 
 
+def of_gguf_files(inner: Callable[[Load, Arguments], Arguments]) -> Callable[[Load, Arguments], Arguments]:
+    return lambda self, a: inner(self, a) if a.form == "gguf" else Load.inner(self, a)
+
+
 def of_blocks(change: Callable[..., Understood]) -> Callable[..., Understood]:
     """The change, of files whose matrices are blocks."""
 
@@ -238,6 +242,11 @@ def flushed(ending: str) -> Callable[..., Understood]:
 
 def known_in_gguf(self: Load, a: Arguments) -> Arguments:
     return only_known(self, Load.inner(self, a)) if a.form == "gguf" else Load.inner(self, a)
+
+
+def known_beside_blocks(self: Load, a: Arguments) -> Arguments:
+    blocks = any(name.endswith(".scales") for name in a.weights)
+    return known_in_gguf(self, a) if blocks else Load.inner(self, a)
 
 
 def of_gguf(change: Callable[[Load, Arguments], Arguments]) -> Callable[..., Arguments]:

@@ -393,6 +393,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     Fault(
+        "loading-gguf-last-for-all",
+        "the GGUF file that was loaded last answers for all that were loaded",
+        LOAD_16,
+        {"inner": gguf.of_gguf_files(changes.of_the_last)},
+        "PROPERTIES X7",
+    ),
+    Fault(
         "loading-gguf-remembers",
         "tensors of a GGUF file loaded from a path are given again for another file there",
         LOAD_16,

@@ -154,6 +154,13 @@ TENSORS_AND_KEYS: tuple[Fault, ...] = (
         "https://github.com/ggml-org/llama.cpp/issues/7843",
     ),
     Fault(
+        "loading-gguf-additional-beside-blocks-ignored",
+        "tensors without a place are passed over in a GGUF file whose matrices are blocks",
+        LOAD_12,
+        {"inner": changes.known_beside_blocks},
+        TIRED,
+    ),
+    Fault(
         "loading-gguf-additional-ignored",
         "tensors of a GGUF file without a place are passed over in silence",
         LOAD_12,
