@@ -62,7 +62,7 @@ SAMP_09 = _filter(
 )
 SAMP_10 = _filter(
     "SAMP-10",
-    "what survives keeps its logit bit for bit",
+    "what survives keeps its logit exactly; -0 may come back as 0",
     source="PROPERTIES SA4",
 )
 SAMP_11 = _filter(
