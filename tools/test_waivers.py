@@ -190,6 +190,9 @@ def test_a_failure_is_waived_where_the_waiver_says_so(certify, waivers, verdict,
     assert run.code == code
 
 
+ALONE = ("-m", "requirement(id='CMASK-03')", "--profile", "quick")
+
+
 def test_a_finding_is_failed_with_its_reason(certify):
     finding = '[[finding]]\nrequirements = ["CMASK-03"]\nreason = """float16 is\nwide"""\n'
     run = certify(
