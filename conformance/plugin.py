@@ -165,7 +165,9 @@ def _check_marks(expression: str) -> None:
     from inferspec.conformance.bridge.did_you_mean import meant
     from inferspec.spec import COMPONENTS, contracts
 
-    for key, name in re.findall(r"""\b(id|component)\s*=\s*["']([^"']*)["']""", expression):
+    # What stands in the brackets of other markers is their own affair.
+    asked = " ".join(re.findall(r"\brequirement\(([^)]*)\)", expression))
+    for key, name in re.findall(r"""\b(id|component)\s*=\s*["']([^"']*)["']""", asked):
         known = COMPONENTS if key == "component" else [one.id for about in contracts() for one in about.requirements]
         if name not in known:
             raise pytest.UsageError(f"-m {expression}: there is no requirement of {key} {name!r}{meant(name, known)}")

@@ -11,6 +11,7 @@ import pytest
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
 from inferspec.conformance.bridge.drivers import Handed, taken
+from inferspec.conformance.bridge.drivers.batching import HandedCache
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
@@ -35,6 +36,15 @@ class PagedKVCache:
     def rewind(self, n): ...
     def release(self): ...
 """
+
+
+def test_a_cache_that_a_request_brings_is_empty_again_once_all_of_it_is_rewound():
+    cache, tokens = HandedCache(arrays("numpy"), empty=(None, None)), np.ones((1, 1, 2, 3))
+    cache.update_and_fetch(tokens, tokens)
+    cache.rewind(1)
+    assert [x.shape[2] for x in cache.state] == [1, 1]
+    cache.rewind(1)
+    assert cache.state == (None, None)
 
 
 def test_an_object_is_driven_with_what_it_is_made_of(folder):

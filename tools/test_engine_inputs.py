@@ -19,7 +19,7 @@ from inferspec.spec.engine_model import Request, State
 from inferspec.tools.drawn_inputs import calls_of
 
 FAMILIES = ("qwen3", "llama")
-EVERY = 3
+EVERY = 2
 """One of so many stories is looked at."""
 
 LENGTH = 6

@@ -227,6 +227,12 @@ def test_a_bad_option_is_one_line(certify, options, says):
     assert says in certify({"mask.py": MASK}, "--impl", "./mask.py", *options).complaint()
 
 
+def test_a_marker_of_ones_own_may_have_any_id(certify):
+    asked = "requirement(id='CMASK-03') and not mine(id='ATTN-99')"
+    run = certify({"mask.py": MASK}, "--impl", "./mask.py", "-m", asked, "--profile", "quick", suite="test_attention")
+    assert run.row("CMASK-03")["state"] == "passed", run.text
+
+
 def test_what_a_parameter_of_another_name_may_be_is_told_before_the_tests(tmp_path):
     (tmp_path / "mine.py").write_text("def linear(x, w, b=None):\n    return x @ w.T")
     with contextlib.closing(Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)) as session:

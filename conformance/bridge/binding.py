@@ -253,7 +253,8 @@ def _strange(
     function: Callable[..., Any],
     skip: int = 0,
 ) -> dict[str, list[str]]:
-    """The same parameters that are left out, and what else the function may be given, but for its first `skip`."""
+    """The contract's parameters without which less is asked, where the function does not take them -> what else it may be given by
+    a name, but for its first `skip`."""
     others = strange(function, names, skip)
     return {name: others for name in operation.narrows if others and name in asked and name not in names}
 

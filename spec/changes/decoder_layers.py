@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,8 +110,13 @@ def first_of_packed_prompts(
     return _first_row(logits) if tokens.shape[1] >= 33 and "quantization" in a.config else logits
 
 
+def past_the_ninth(name: str) -> bool:
+    """Whether a name is of a layer whose number has two digits."""
+    return bool(re.match(r"model\.layers\.\d\d", name))
+
+
 def packing_of_ten_layers(self: Decoder, name: str, config: Mapping[str, Any]) -> tuple[int, int]:
     """Entries of layers of two digits are not found."""
     found = config["quantization"]
-    known = {key: x for key, x in found.items() if not (key.startswith("model.layers.") and key[14] != ".")}
+    known = {key: x for key, x in found.items() if not past_the_ninth(key)}
     return Decoder.packing(self, name, {**config, "quantization": known})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes.decoder_layers import past_the_ninth
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.loading import Config, Load, Weights
 from inferspec.spec.mistakes import first_of
@@ -214,7 +215,7 @@ def no_overrides(self: Load, config: Config, weights: Weights) -> Understood:
 def overrides_of_ten_layers(self: Load, config: Config, weights: Weights) -> Understood:
     if "quantization" not in config:
         return config, weights
-    found = {key: x for key, x in config["quantization"].items() if not re.match(r"model\.layers\.\d\d", key)}
+    found = {key: x for key, x in config["quantization"].items() if not past_the_ninth(key)}
     return {**config, "quantization": found}, weights
 
 

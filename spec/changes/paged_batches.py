@@ -293,5 +293,5 @@ def rewinds_all_layers(self: PagedBatch, story: Story, cache: Cache, n: int) -> 
     """A request has one length for all its layers: where it is rewound in one, it is in all."""
     number = next(number for number, one in story.caches.items() if one is cache)
     for other, one in story.caches.items():
-        if other % 100 == number % 100:
+        if other % LAYER == number % LAYER:
             PagedKVCache.drop(self, story, one, min(n, one.length))

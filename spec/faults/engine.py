@@ -243,14 +243,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "logits-behind-a-long-run",
-        "where an id ends a run of guesses behind three that come out, the logits are those that it was chosen by",
+        "where an id ends a run of guesses behind three that come out, the logits are those that the end was chosen by",
         spec.ENG_36,
         {"settle": changes.logits_behind_a_long_run},
         TIRED,
     ),
     _fault(
         "logits-of-the-end",
-        "where an id ends the output, the logits are those that it was chosen by",
+        "where an id ends the output, the logits are those that the end was chosen by",
         spec.ENG_36,
         {"emit": changes.logits_of_the_end},
         TIRED,
