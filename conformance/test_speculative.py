@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.drafting import (
     paired_conversations,
     paired_ends,
     quarters_calls,
+    reached_calls,
     rounds,
     sampled_calls,
     several_ends,
@@ -308,6 +309,17 @@ def as_likely(call, drawn, chances):
 @requirement(spec.SPEC_59, call=halves_calls(temperatures=["other"], filters=["top_p", "both"]), share=0.2)
 def test_top_p_sees_tempered_probabilities(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.SPEC_62, call=reached_calls(temperatures=["one"], filters=["top_p"]), share=0.1)
+def test_none_comes_out_after_those_that_reach_top_p_exactly(subject, call):
+    size = len(call.arguments["target"]["rows"][0])
+    left = round(call.arguments["top_p"] * size)
+    outputs = subject.parts(call)["distribution"][:-1].reshape(size, size) > 0
+    # Which of them are left is nobody's promise.
+    for place, drawn in (("first", outputs.any(axis=1)), ("second", outputs.any(axis=0))):
+        if drawn.sum() != left:
+            raise Nonconformance(f"{drawn.sum()} different ids come out as the {place}; {left} reach top_p", call)
 
 
 @requirement(spec.SPEC_36, call=sampled_calls(near=(False, True), **SAMPLED, seen=("ids", "drawn")))

@@ -291,5 +291,11 @@ SPEC_61 = _loop(
     Level.SHOULD,
     source="PEP 479; PROPERTIES CB2",
 )
+SPEC_62 = _loop(
+    "SPEC-62",
+    "where ids reach top_p exactly none after them comes out",
+    Level.SHOULD,
+    source="Holtzman et al. 2020; PROPERTIES SA2",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

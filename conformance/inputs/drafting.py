@@ -405,6 +405,25 @@ def halves_calls(
 
 
 @calls
+def reached_calls(pick: Pick) -> Call:
+    """Every output of a round of models for which all ids are equally likely, so that a few of them reach top_p exactly."""
+    size = pick.one_of(4, 2)
+    pick.features["drafters"] = "other"
+    toy = {"rows": ((1 / size,) * size,), "heat": 1.0, "junk": (), "dtype": pick("dtypes")}
+    return pick.call(
+        GENERATE,
+        target=toy | {"salt": 1},
+        draft=toy | {"salt": 2},
+        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        max_tokens=2,
+        num_draft_tokens=1,
+        **_filters(pick) | {"top_p": pick.size(1, size - 1) / size},
+        uniforms={"cells": size},
+        seen=("distribution",),
+    )
+
+
+@calls
 def kept_in_a_row(pick: Pick) -> Call:
     """Every output of one round, each of whose drafts is kept as often as not; what comes in its place ends the request."""
     size, drafts = pick.one_of(3, 2), pick.one_of(3, 3, 4)

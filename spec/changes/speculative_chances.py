@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.spec.changes.sampling import shares_in
+from inferspec.spec.changes.sampling import shares_in, top_p_by, up_to_p
 from inferspec.spec.changes.speculative import first_alone
-from inferspec.spec.contract import Arguments, Change
+from inferspec.spec.contract import Change
 from inferspec.spec.duet import Request
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.sampling import Sampler
@@ -86,25 +86,29 @@ def chances_in(dtype: str) -> Change:
     return {"target_chances": rounded, "draft_chances": rounded}
 
 
-def top_p_in(dtype: str) -> Change:
-    """Top-p sums probabilities in that dtype; ids are drawn from those in float32."""
-    sampler = type("TopP", (Sampler,), dict(shares_in(dtype)))
+def by_sampler(change: Change) -> Change:
+    """The probabilities of both models are those of a sampler with a step replaced."""
+    sampler = type("Wrong", (Sampler,), dict(change))
 
-    def target_chances(self: Loop, run: Run, rows: Rows) -> Rows:
+    def wrong(self: Loop, run: Run, rows: Rows) -> Rows:
         return sampler().probabilities(sampler_arguments(run.request, rows))
 
-    return {"target_chances": target_chances, "draft_chances": target_chances}
+    return {"target_chances": wrong, "draft_chances": wrong}
 
 
-class _FiltersFirst(Sampler):
+def top_p_in(dtype: str) -> Change:
+    """Top-p sums probabilities in that dtype; ids are drawn from those in float32."""
+    return by_sampler(shares_in(dtype))
+
+
+def one_more_than_top_p() -> Change:
+    """Where top_p is reached exactly."""
+    return by_sampler(top_p_by(up_to_p))
+
+
+def filters_first() -> Change:
     """Top-p sees the probabilities before the temperature."""
-
-    def survivors(self, z: Rows, x: Rows, a: Arguments) -> Rows:
-        return super().survivors(z, z, a)
-
-
-def filtered_first(self: Loop, run: Run, rows: Rows) -> Rows:
-    return _FiltersFirst().probabilities(sampler_arguments(run.request, rows))
+    return by_sampler({"survivors": lambda self, z, x, a: Sampler.survivors(self, z, z, a)})
 
 
 def last_row(**settings: Any) -> Any:

@@ -10,6 +10,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_35,
     SPEC_36,
     SPEC_59,
+    SPEC_62,
 )
 
 POST = "the nano-vLLM post, part 7, samples from a wrong residual"
@@ -166,8 +167,22 @@ FAULTS: tuple[Fault, ...] = (
         "speculative-filters-first",
         "top_p sees the probabilities before the temperature, of target and draft",
         SPEC_59,
-        {"target_chances": changes.filtered_first, "draft_chances": changes.filtered_first},
+        changes.filters_first(),
         "llama.cpp's, mlx-lm's and the course's order",
+    ),
+    Fault(
+        "speculative-top-p-exactly-reached",
+        "where top_p is reached exactly one id more comes out: <= for <",
+        SPEC_62,
+        changes.one_more_than_top_p(),
+        TIRED,
+    ),
+    Fault(
+        "speculative-top-p-exactly-reached-by-the-draft",
+        "where top_p is reached exactly the draft alone stops there: the target gives one id more",
+        SPEC_62,
+        {"target_chances": changes.one_more_than_top_p()["target_chances"]},
+        TIRED,
     ),
     Fault(
         "speculative-numbers-of-verify-first",
