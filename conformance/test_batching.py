@@ -38,6 +38,7 @@ from inferspec.conformance.inputs.batching_refusals import (
     bad_pairs_beside_an_empty_cache,
     bad_pairs_without_a_prompt,
     counted_once_refused,
+    elsewhere_once_refused,
     idle_slots,
     joined_once_refused,
     overfull,
@@ -450,6 +451,11 @@ def test_a_refused_request_changes_nothing(subject, story):
 
 @requirement(spec.BATCH_28, story=slots_outside(), share=0.3)
 def test_a_refused_slot_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.BATCH_28, story=elsewhere_once_refused(), share=0.05)
+def test_a_request_that_was_refused_takes_another_slot_with_all_its_tokens(subject, story):
     goes_on_after_refusal(subject, story)
 
 

@@ -14,6 +14,7 @@ A call is a story: `steps` of one batch. A step is (method, arguments), and give
                                   two chunks is, and `stale` tokens of NaN were appended to it and rewound
     add_alike(step, slot)         a request with the prompt of one that an earlier step added takes a slot: its cache is
                                   another, filled from the same arrays
+    add_again(step, slot)         the cache that an earlier step brought, and that was refused, takes another slot
     remove(slot)                  the request leaves its slot
     update_and_fetch(key, value, mask_length)  append L tokens to every request, and return keys, values and mask;
                                   rows of idle slots hold anything, NaN too; all slots may be idle, unless
@@ -209,15 +210,19 @@ class BatchingKVCache(Operation):
     # the steps of a story
 
     def add(self, story: Story, key: np.ndarray, value: np.ndarray, slot: int, stale: int, begun: int = 0) -> None:
+        story.given[story.number] = key, value
         self.check_slot(story, slot)
         self.check_idle(story, slot)
         self.check_cache(story, key, value)
         self.check_prompt(story, key)
-        story.given[story.number] = key, value
         self.enter(story, slot, *self.filled(story, key, value, begun), stale)
         story.taken.add(slot)
 
     def add_alike(self, story: Story, step: int, slot: int) -> None:
+        key, value = story.given[step]
+        self.add(story, key, value, slot, stale=0)
+
+    def add_again(self, story: Story, step: int, slot: int) -> None:
         key, value = story.given[step]
         self.add(story, key, value, slot, stale=0)
 

@@ -89,6 +89,19 @@ def taken_slots(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     return _going_on(script, slot), bad
 
 
+@needing(slots=SEVERAL)
+def elsewhere_once_refused(pick: Pick) -> tuple[Call, int]:
+    """A request for a slot that another one has, or for one that there is not; the same cache goes to an idle slot then."""
+    script = Script(pick)
+    taken = script.add()
+    asked = pick.one_of(taken, script.slots, -1)
+    bad = script.do("add", **script.arrays(1, pick.one_of(2, 3, 6)), slot=asked, stale=0)
+    script.add_again(bad, pick.one_of(*script.idle))
+    script.offsets()
+    script.step(1)
+    return script.call(room=(300, 7)), bad
+
+
 @needing(slots=FEW)
 def idle_slots(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A removal from a slot that never had a request, or has it no more."""

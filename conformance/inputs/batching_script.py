@@ -116,6 +116,11 @@ class Script(Steps):
         self.do("add_alike", step=step, slot=slot)
         self.lengths[slot] = self.steps[step - 1][1]["key"].shape[2]
 
+    def add_again(self, step: int, slot: int) -> None:
+        """The cache of a request that was refused goes where there is room."""
+        self.do("add_again", step=step, slot=slot)
+        self.lengths[slot] = self.steps[step - 1][1]["key"].shape[2]
+
     def remove(self, slot: int | None = None) -> int:
         slot = self.pick.one_of(*self.active) if slot is None else slot
         self.do("remove", slot=slot)
@@ -243,7 +248,7 @@ def has_idle_updates(steps: Sequence[tuple[str, dict[str, Any]]]) -> bool:
             taken, aside = set(), taken
         elif method == "switch":
             taken, aside = aside, taken
-        elif method in ("add", "add_alike", "begin"):
+        elif method in ("add", "add_alike", "add_again", "begin"):
             taken.add(given["slot"])
         elif method == "remove":
             taken.discard(given["slot"])

@@ -142,6 +142,17 @@ def broadcasting_without_prompts(
     return update(self, story, key, value, mask_length)
 
 
+def taken_at_first_sight(self: BatchingKVCache, story: Story, step: int, slot: int) -> None:
+    """A cache counts as one of the batch's before it is refused."""
+    raise ValueError("the cache is in use")
+
+
+def handed_over_at_first_sight(self: BatchingKVCache, story: Story, step: int, slot: int) -> None:
+    """The tokens of a cache are taken out of it before it is refused."""
+    key, value = (x[:, :, :0] for x in story.given[step])
+    self.add(story, key, value, slot, stale=0)
+
+
 def counts_then_checks(self: BatchingKVCache, story: Story, slot: int, **given: Any) -> None:
     """The tokens of a prompt are counted before it proves too long."""
     idle = 0 <= slot < story.a.max_requests and story.batch.rows[slot] is None

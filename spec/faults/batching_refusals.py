@@ -133,6 +133,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PG5",
     ),
     _fault(
+        "cache-taken-then-refused",
+        "a cache that was refused counts as one that another slot has, and is refused for good",
+        spec.BATCH_28,
+        {"add_again": changes.taken_at_first_sight},
+        "PROPERTIES PG5",
+    ),
+    _fault(
+        "cache-emptied-then-refused",
+        "a cache that is refused has lost its tokens",
+        spec.BATCH_28,
+        {"add_again": changes.handed_over_at_first_sight},
+        "PROPERTIES PG5",
+    ),
+    _fault(
         "takes-then-refuses",
         "a slot is taken when its prompt proves too long",
         spec.BATCH_28,

@@ -68,6 +68,7 @@ class _Story:
         self.idle: dict[int, list[int]] = {}
         """By the number of the step."""
         self.given: dict[int, tuple[Any, Any]] = {}
+        self.brought: dict[int, Any] = {}
         self.seen: dict[int, tuple[Any, Any, Any]] = {}
         self.told: dict[int, Any] = {}
         self.favourites: dict[int, int] = {}
@@ -85,6 +86,10 @@ class _Story:
         if stale:
             handed(cache.update_and_fetch, key=self._stale(key, stale), value=self._stale(value, stale))
             handed(cache.rewind, n=stale)
+        self.brought[self.number] = cache
+        self._enter(cache, slot)
+
+    def _enter(self, cache: Any, slot: int) -> None:
         handed(self.batch.add, cache=cache, slot=slot)
         self.taken.add(slot)
 
@@ -124,6 +129,9 @@ class _Story:
 
     def add_alike(self, step: int, slot: int) -> None:
         self.add(*self.given[step], slot, stale=0)
+
+    def add_again(self, step: int, slot: int) -> None:
+        self._enter(self.brought[step], slot)
 
     def remove(self, slot: int) -> None:
         handed(self.batch.remove, slot=slot)
