@@ -41,8 +41,9 @@ class Groups(LoadScopeScheduling):
         return TOGETHER.get(Path(nodeid.partition("::")[0]).name, nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """xdist: who hands out the tests."""
+    """xdist, where it is not switched off: who hands out the tests."""
     return Groups(config, log) if config.getoption("dist") == "loadgroup" else None
 
 

@@ -36,7 +36,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "what",
         metavar="REQUIREMENT|COMPONENT|NAME",
-        help="ROPE-04, say, or rope; a name of the contract, such as softmax; or a fault of a diagnosis",
+        help="ROPE-04, say, or rope; a name of the contract, such as softmax; a fault of a diagnosis; or a property that a"
+        " source cites, such as RO1",
     )
     parser.add_argument(
         "--xray", action="store_true", help="a component's arithmetic on a small example, step by step, with its shapes"
@@ -59,6 +60,10 @@ def command(options: argparse.Namespace) -> int:
             xray.show(page, *part)
         else:
             component(page, *part)
+    elif name.upper() in properties():
+        if options.xray:
+            return _refuse(page, f"--xray takes a component; {name.upper()} is a property")
+        cited_property(page, name.upper())
     else:
         return _refuse(page, unknown(name))
     return 0
@@ -136,6 +141,16 @@ def component(page: Page, contract: Contract, operations: Sequence[type[Operatio
     page.line(f"inferspec explain {own[0].id}")
     whole = len(operations) == len(contract.operations)
     page.line(f"inferspec explain --xray {contract.component if whole else operations[0].signature.operation}")
+
+
+def cited_property(page: Page, name: str) -> None:
+    """What a property says that requirements cite as their source, and those that do."""
+    page.paragraph(f"{name}  {properties()[name].replace('`', '')}", 0, "bold")
+    page.paragraph("a property that documented bugs say must hold (spec/PROPERTIES.md)")
+    own = [one for contract in contracts() for one in contract.requirements if name in cited(one.source)]
+    page.heading("The requirements that cite it", "" if own else "none")
+    for one in own:
+        page.paragraph(f"{one.id}  {one.text}")
 
 
 def _place(thing: Any) -> str:

@@ -41,6 +41,13 @@ def test_a_requirement_goes_by_its_id_and_by_its_faults(capsys, name):
     assert told(capsys, name).startswith("ROPE-07 positions, frequencies and angles are computed in float32")
 
 
+def test_a_property_goes_by_its_name_and_tells_who_cites_it(capsys):
+    text = told(capsys, "ro3")
+    assert text.startswith(f"RO3 {properties()['RO3']}")
+    assert "ROPE-07 positions, frequencies and angles are computed in float32" in text
+    assert "ROPE-01" not in text
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_every_requirement_can_be_explained(capsys, component):
     promised = contract(component)
