@@ -75,8 +75,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--call-limit": {
         "metavar": "SECONDS",
         "type": float,
-        "default": 20.0,
-        "help": "a call without an answer for so long counts as hung",
+        "help": "a call without an answer for so long counts as hung; default 20",
     },
 }
 TELLING = ("--impl", "--with", "--layout", "--certificate", "--shard", "--draw-seed", "--metal", "--call-limit")

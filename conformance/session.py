@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from inferspec.conformance.bridge.did_you_mean import meant
-from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.hosted_subject import CALL_LIMIT, HostedSubject
 from inferspec.conformance.bridge.layouts import LAYOUTS
 from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
 from inferspec.conformance.bridge.metal import DECLARABLE, MODES
@@ -32,9 +32,6 @@ from inferspec.spec import contracts
 from inferspec.spec.contract import Fault
 
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-
-LIMIT = 20.0
-"""Seconds that a call may take where --call-limit says nothing."""
 
 DAY = 86_400
 """Seconds that a call may take at most."""
@@ -68,18 +65,20 @@ class Session:
     def opened(
         cls,
         spec: str,
-        replacements: Mapping[str, str],
-        profile: str,
-        seed: int,
-        limit: float,
+        replacements: Mapping[str, str] | None = None,
+        profile: str = "standard",
+        seed: int = 0,
+        limit: float | None = None,
         metal: str = "auto",
         layout: str = "",
         components: Collection[str] = (),
     ) -> Session:
         """Load the subject and smoke-test it; AdapterError with one line where the adapter cannot be used.
 
-        components: those that are asked for, all if empty (see `HostedSubject`).
+        limit: seconds that a call may take, None: `CALL_LIMIT`. components: those that are asked for, all if empty (see
+        `HostedSubject`).
         """
+        replacements, limit = replacements or {}, CALL_LIMIT if limit is None else limit
         if profile not in EXAMPLES:
             raise ValueError(f"--profile {profile}: it takes {', '.join(EXAMPLES)}{meant(profile, EXAMPLES)}")
         if metal not in MODES:
@@ -226,7 +225,7 @@ class Session:
         how += ["--layout", self.subject.layout] if self.subject.layout else []
         how += [word for part, spec in self.replacements.items() for word in ("--with", f"{part}={spec}")]
         how += ["--metal", self.subject.metal] if self.subject.metal != "auto" else []
-        how += ["--call-limit", f"{self.limit:g}"] if self.limit != LIMIT else []
+        how += ["--call-limit", f"{self.limit:g}"] if self.limit != CALL_LIMIT else []
         how += ["--profile", self.profile.name, "--draw-seed", str(self.profile.seed), "-n", "0"]
         # As a shell takes it: a folder's name may have a space.
         options = shlex.join(how)

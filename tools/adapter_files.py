@@ -46,7 +46,7 @@ def refused(spec: str, loader: Callable[..., Any] = load, **replacements: str) -
 
 def opened(spec: str, replacements: Mapping[str, str] | None = None) -> Session:
     """A session with a subject, in a process of its own, that has answered its plainest calls."""
-    return Session.opened(spec, replacements or {}, "standard", 0, 20.0)
+    return Session.opened(spec, replacements)
 
 
 def called(adapter: Adapter, operation: str, **arguments: Any) -> Any:

@@ -113,7 +113,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
         written(folder, files)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("inferspec.conformance.session.unclaimed", lambda *_, **__: {})
-            session = Session.opened(str(folder / "student"), {}, "standard", 0, limit=20.0, layout=layout)
+            session = Session.opened(str(folder / "student"), layout=layout)
         session.profile = Profile(shrink=False, diagnose=False)
         try:
             tests = [test for test in all_tests() if test.requirement.id in requirements]

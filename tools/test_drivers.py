@@ -190,7 +190,7 @@ class BlockManager(block_manager.BlockManager):
 def test_a_block_manager_may_give_none_where_there_is_no_room_and_change_nothing(folder, changes, state):
     module(folder, NONE_WHERE_FULL.format(changes=changes))
     wanted = {"BLK-19": "passed", "BLK-21": "passed", "BLK-22": state}
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", profile="quick")
     try:
         tests = [test for test in all_tests() if test.requirement.id in wanted]
         found = {test.requirement.id: session.run(test).state for test in tests}
@@ -229,7 +229,7 @@ def test_the_sequence_of_block_ids_may_have_no_more_than_items(folder):
             def free(self, table): super().free(table.own)
         """,
     )
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", profile="quick")
     try:
         first = next(test for test in all_tests() if test.requirement.id == "BLK-01")
         assert session.run(first).state == "passed"
@@ -265,7 +265,7 @@ BY_ORDER = "ENVELOPE = {'sampling': {'draws_by': ['order']}}"
 )
 def test_a_sampler_that_has_sorted_the_ids_may_draw_from_them_as_they_stand(folder, along, declared, state):
     module(folder, SORTED.format(along=along) + declared)
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", profile="quick")
     try:
         wanted = {"SAMP-22": state, "SAMP-24": state, "SAMP-21": "passed"}
         first = {
@@ -310,7 +310,7 @@ PAIR = " if [keys for keys, values in [cache.state] if keys is not None] else kv
 )
 def test_a_batch_that_takes_nothing_but_the_subject_s_own_caches_is_given_those(folder, reads, beside, state):
     module(folder, OWN_CACHES.format(reads=reads) + beside)
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", profile="quick")
     try:
         wanted = {"BATCH-01", "BATCH-09", "BATCH-32"}
         first = {test.requirement.id: session.run(test) for test in all_tests() if test.requirement.id in wanted}
@@ -340,7 +340,7 @@ def test_a_table_may_be_the_sequence_of_its_blocks(folder):
             def free(self, table): super().free(table._own)
         """,
     )
-    session = Session.opened("mine", {}, "quick", 0, limit=20.0)
+    session = Session.opened("mine", profile="quick")
     try:
         wanted = {"BLK-01", "BLK-02", "BLK-09"}
         first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
@@ -362,7 +362,7 @@ def test_streams_of_a_detokenizer_are_all_made_by_what_is_offered(folder):
             return Stream(pieces, "replace")
         """,
     )
-    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    session = Session.opened("mine")
     try:
         turns = next(test for test in all_tests() if test.requirement.id == "TEXT-07")
         assert session.run(turns).state == "passed"
@@ -380,7 +380,7 @@ def test_a_detokenizer_that_takes_every_id_refuses_none_that_could_change_someth
             def __init__(self, pieces): super().__init__((*pieces, b"!"))
         """,
     )
-    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    session = Session.opened("mine")
     try:
         asked = {test.name: test for test in all_tests() if test.requirement.id in {"TEXT-08", "TEXT-09"}}
         assert session.run(asked["test_an_id_past_the_table_is_refused"]).state == "failed"

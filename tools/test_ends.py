@@ -161,7 +161,7 @@ def test_mistakes_of_who_keeps_ends_explain_nobody_who_drops_them():
 def test_a_generator_of_another_package_is_judged_as_it_declares(tmp_path, monkeypatch, declared, red):
     text = HUGGING_FACE + (f"ENVELOPE = {{'generation': {{'ends': {declared}}}}}\n" if declared else "")
     (tmp_path / "mine.py").write_text(textwrap.dedent(text), encoding="utf-8")
-    session = Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "mine.py"), profile="quick")
     wanted = ("GEN-01", "GEN-06", "GEN-07", "GEN-12", "GEN-17", "GEN-18")
     try:
         tests = [test for test in all_tests() if test.requirement.id in wanted]

@@ -187,7 +187,7 @@ def states(folder: Path, text: str, seed: int = 0) -> list[str]:
 
 def outcomes(subject: Path, seed: int = 0) -> list[str]:
     """The outcomes of these tests on a subject."""
-    session = Session.opened(str(subject), {}, "standard", seed, limit=20.0)
+    session = Session.opened(str(subject), seed=seed)
     session.profile = Profile("standard", seed, shrink=False, diagnose=False)
     try:
         found = [session.run(test).state for test in VALUES]
@@ -277,7 +277,7 @@ class BlockManager:
 )
 def test_the_kit_s_block_manager_is_for_a_scheduler_without_one_alone(tmp_path, text, requirement, passes):
     (tmp_path / "mine.py").write_text(text, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "mine.py"), {}, "standard", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "mine.py"))
     session.profile = Profile("standard", shrink=False, diagnose=False)
     test = next(test for test in all_tests() if test.requirement.id == requirement)
     try:
@@ -319,7 +319,7 @@ def test_workers_have_the_waivers_of_the_beginning(tmp_path):
     (tmp_path / "rope.py").write_text('WAIVERS = "waivers.toml"\n' + RIGHT, encoding="utf-8")
     entry = '[[waiver]]\nrequirement = "ROPE-03"\nscope = "all"\nreason = "r"\nissue = "https://x.org"\nexpires = 2999-01-31\n'
     (tmp_path / "waivers.toml").write_text(entry, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "rope.py"), {}, "standard", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "rope.py"))
     (tmp_path / "waivers.toml").write_text("", encoding="utf-8")
     worker = Session.joined(session.handed_on())
     assert worker.waivers == session.waivers != {}

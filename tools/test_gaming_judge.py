@@ -170,7 +170,7 @@ def test_a_judge_whose_contract_was_patched_is_found_out(monkeypatch):
 
 def test_a_session_that_was_patched_is_named(tmp_path):
     (tmp_path / "rope.py").write_text(RIGHT, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "rope.py"), {}, "standard", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "rope.py"))
     assert session.altered() == []
     session.run = session.subject.call = lambda *given: None
     assert session.altered() == ["Session.run", "HostedSubject.call"]

@@ -225,7 +225,7 @@ def silu(x): return "no array"
         encoding="utf-8",
     )
     with pytest.raises(AdapterError) as refused:
-        Session.opened(str(tmp_path / "mine.py"), {}, "standard", 0, limit=20.0)
+        Session.opened(str(tmp_path / "mine.py"))
     assert "silu returned a builtins.str" in str(refused.value)
     with pytest.raises(ProcessLookupError):
         os.kill(int(lingering.read_text()), 0)

@@ -235,7 +235,7 @@ def test_a_marker_of_ones_own_may_have_any_id(certify):
 
 def test_what_a_parameter_of_another_name_may_be_is_told_before_the_tests(tmp_path):
     (tmp_path / "mine.py").write_text("def linear(x, w, b=None):\n    return x @ w.T")
-    with contextlib.closing(Session.opened(str(tmp_path / "mine.py"), {}, "quick", 0, limit=20.0)) as session:
+    with contextlib.closing(Session.opened(str(tmp_path / "mine.py"), profile="quick")) as session:
         told = [line for line in session.header() if "takes no" in line]
     assert told == ["inferspec: linear takes no bias, and so is not asked for it; if its b is that, call it bias"]
 

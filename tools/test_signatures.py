@@ -413,7 +413,7 @@ def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):
             return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
         """,
     )
-    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    session = Session.opened("mine")
     try:
         wanted = {"SKV-01", "BLK-01", "SCHED-01", "SPEC-01", "GEN-01"}
         first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
@@ -467,7 +467,7 @@ def test_methods_may_take_their_parameters_by_name_alone(folder):
             return block_manager.BlockManager(manager.num_blocks, manager.block_size, manager.prefix_caching)
         """,
     )
-    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    session = Session.opened("mine")
     try:
         wanted = {"KV-01", "KV-12", "KV-20", "BATCH-01", "BATCH-32", "POOL-03", "PKV-01", "PKV-12", "TABLE-01"}
         wanted |= {"BLK-02", "BLK-09", "SCHED-01", "SCHED-30", "TEXT-07", "LLAMA-24"}
@@ -488,7 +488,7 @@ def test_a_block_manager_may_take_its_parameters_by_position_alone(folder):
                 super().__init__(num_blocks, block_size, prefix_caching)
         """,
     )
-    session = Session.opened("mine", {}, "standard", 0, limit=20.0)
+    session = Session.opened("mine")
     try:
         uncached = next(test for test in all_tests() if test.requirement.id == "BLK-29")
         assert session.run(uncached).state == "passed"

@@ -8,12 +8,12 @@ import shlex
 
 import pytest
 
-from inferspec.conformance.bridge.hosted_subject import HostedSubject
+from inferspec.conformance.bridge.hosted_subject import CALL_LIMIT, HostedSubject
 from inferspec.conformance.judging.trial import Outcome, Trial
 from inferspec.conformance.plugin import OPTIONS
 from inferspec.conformance.reporting import certificate
 from inferspec.conformance.reporting.summary import lines
-from inferspec.conformance.session import LIMIT, Session
+from inferspec.conformance.session import Session
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile, address, all_tests
 from inferspec.spec import contract
@@ -25,7 +25,7 @@ ABOUT = Description(
 
 
 def session() -> Session:
-    return Session(HostedSubject("my_pkg.adapter"), ABOUT, Profile(), {}, {}, {}, None, {}, 20.0, {})
+    return Session(HostedSubject("my_pkg.adapter"), ABOUT, Profile(), {}, {}, {}, None, {}, CALL_LIMIT, {})
 
 
 def failing(component: str, fault_name: str):
@@ -73,7 +73,9 @@ def test_a_failure_is_rerun_as_it_was_found_by_what_a_shell_takes():
 
 
 def test_a_limit_of_calls_that_nobody_gave_is_not_told():
-    assert OPTIONS["--call-limit"]["default"] == LIMIT
+    test = all_tests()[0]
+    assert "--call-limit" not in session().failure_text(test, Outcome("failed"), test.id)
+    assert OPTIONS["--call-limit"]["help"].endswith(f"default {CALL_LIMIT:g}")
 
 
 def test_the_summary_groups_by_component_and_ends_with_the_verdict(snapshot):

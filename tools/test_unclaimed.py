@@ -62,7 +62,7 @@ class BlockManager:
 
 def test_steps_that_are_all_refused_are_no_answer(tmp_path):
     (tmp_path / "refuses.py").write_text(REFUSES, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "refuses.py"), {}, "quick", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "refuses.py"), profile="quick")
     try:
         assert session.smoke["BlockManager"][0] == "overclaimed"
     finally:
@@ -91,7 +91,7 @@ def silu(x):
 
 def test_what_lacks_no_more_than_its_plainest_call_is_called_no_stub(tmp_path):
     (tmp_path / "fours.py").write_text(FOURS, encoding="utf-8")
-    session = Session.opened(str(tmp_path / "fours.py"), {}, "quick", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "fours.py"), profile="quick")
     try:
         state, told = session.smoke["silu"]
         assert state == "overclaimed"
@@ -106,7 +106,7 @@ def test_what_lacks_no_more_than_its_plainest_call_is_called_no_stub(tmp_path):
 @pytest.mark.parametrize(("answer", "state"), [(WRITTEN, "passed"), (BEGUN, "overclaimed")])
 def test_a_plain_call_outside_of_the_envelope_shows_no_stub(tmp_path, answer, state):
     (tmp_path / "half.py").write_text(HALF_ALONE.replace("ANSWER", answer), encoding="utf-8")
-    session = Session.opened(str(tmp_path / "half.py"), {}, "quick", 0, limit=20.0)
+    session = Session.opened(str(tmp_path / "half.py"), profile="quick")
     try:
         outcome = session.run(next(test for test in all_tests() if test.requirement.id == "SILU-01"))
         assert (outcome.state, "is a stub" in outcome.message) == (state, state != "passed")

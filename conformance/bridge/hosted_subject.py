@@ -25,6 +25,9 @@ from inferspec.conformance.bridge.wire import decode, encode, readable
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.subject import Description, Result, SubjectDied
 
+CALL_LIMIT = 20.0
+"""Seconds that a call may take where nothing else is said."""
+
 BYTES_A_SECOND = 1_000_000
 """A call of large arguments, such as a trained model, may take a second more for each so many bytes of them."""
 
@@ -78,7 +81,7 @@ class HostedSubject:
         self,
         spec: str,
         replacements: Mapping[str, str] | None = None,
-        limit: float = 20.0,
+        limit: float = CALL_LIMIT,
         start_limit: float = 120.0,
         arrays: str = "",
         metal: str = "auto",

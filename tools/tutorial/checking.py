@@ -30,7 +30,7 @@ class Failure:
 def first_failure(file: Path, met: Callable[[str, int], None]) -> Failure | None:
     """Test the requirements of RoPE in their order; the first that is not met, or None. met: is told of each that is,
     and of how many examples its tests tried. AdapterError where the file cannot be used at all."""
-    session = Session.opened(str(file), {}, profile="standard", seed=0, limit=20.0)
+    session = Session.opened(str(file))
     session.profile = replace(session.profile, thinned=SHARE)
     try:
         for requirement in contract("rope").requirements:
