@@ -618,6 +618,9 @@ FEW_OR_MANY = any_of(small_or_moderate, past_a_tile)
 LAYER = {key: choices for key, choices in PACKED.items() if key != "transpose"}
 """As most are packed: what a layer, a head or a table has of it, and what a matrix has."""
 
+TOKEN = {**LAYER, "leading_dims": [(1,), ()]}
+"""A token, as one of a batch or by itself."""
+
 READ = ("x", "packed", "scales")
 """What a product reads element by element."""
 

@@ -24,6 +24,9 @@ WAYS = {
 """How parts may fail to belong together, and in how many ways each."""
 
 BROKEN = tuple((bad, number) for bad, ways in WAYS.items() for number in range(ways))
+GRIDS = ("bits", "group size")
+NOT_OFFERED = tuple(way for way in BROKEN if way[0] in GRIDS)
+UNMATCHED = tuple(way for way in BROKEN if way[0] not in GRIDS)
 SAME_BITS = (("dtype", 0), ("dtype", 3))
 
 
@@ -105,3 +108,9 @@ def with_nan(call: Call, part: str) -> Call:
     rows = [seed, seed // 3][: 1 + seed % 2]
     values[[row % len(values) for row in rows], 0] = np.nan
     return call.having(**{part: values})
+
+
+def of_other_weights(call: Call) -> Call:
+    """The call of a layer or table of other weights."""
+    parts = {name: -call.arguments[name] for name in ("scales", "biases")}
+    return call.having(packed=~call.arguments["packed"], **parts)
