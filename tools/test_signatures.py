@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 
 import ml_dtypes
+import mlx.core as mx
 import numpy as np
 import pytest
 
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.executor import Executor
-from inferspec.conformance.bridge.signatures import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError, parameters_of
 from inferspec.conformance.envelope import envelope_of
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
@@ -80,6 +81,19 @@ def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
     target = load("mine").targets["scaled_dot_product_attention"]
     assert target.narrowed == {"scales": ("given",)}
     assert target.filled == {"mask": None}
+
+
+def test_functions_of_an_extension_are_read_by_what_they_tell_as_text(folder):
+    module(folder, "from mlx.core.fast import rms_norm, scaled_dot_product_attention")
+    found = load("mine")
+    assert found.targets["RMSNorm"].filled == {"eps": 1e-5}
+    given = {"dims": 4, "weight": ONES[0], "x": 2 * ONES}
+    assert is_right(called(found, "RMSNorm", **given), RMSNorm(), **given)
+    assert found.targets["scaled_dot_product_attention"].narrowed == {"scales": ("given",)}
+
+
+def test_a_function_of_an_extension_that_has_two_forms_is_called_like_one_that_tells_nothing():
+    assert parameters_of(mx.arange) is None
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from inferspec.spec.contract import REQUIRED, Operation
@@ -36,11 +37,32 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
     try:
         own = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError):
-        return None
+        return _parameters_of_extension(function)
     if own and own[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and hasattr(function, "dispatch"):
         # functools.singledispatch looks at what is given by position.
         own[0] = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
     return own
+
+
+def _parameters_of_extension(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """The same of a function of nanobind's, which tells its forms as text, where it has one alone: of a default is known no
+    more than that there is one."""
+    forms: Sequence[Any] = getattr(function, "__nb_signature__", ())
+    if type(function).__name__ not in ("nb_func", "nb_method") or len(forms) != 1:
+        return None
+    try:
+        # A default that cannot be written stands there as a number behind a backslash.
+        definition = ast.parse(re.sub(r"\\\d+", "...", forms[0][0]) + ": ...").body[0]
+    except SyntaxError:
+        return None
+    assert isinstance(definition, ast.FunctionDef)
+    taken, unknown = definition.args, ast.Constant(...)
+    for parameter in (node for node in ast.walk(taken) if isinstance(node, ast.arg)):
+        parameter.annotation = None
+    taken.defaults = [unknown for _ in taken.defaults]
+    taken.kw_defaults = [default and unknown for default in taken.kw_defaults]
+    bare = ast.fix_missing_locations(ast.Expression(ast.Lambda(taken, unknown)))
+    return list(inspect.signature(eval(compile(bare, "", "eval"))).parameters.values())
 
 
 def matched(
@@ -63,7 +85,7 @@ def matched(
     matching = _Matching(own[skip:], parameters, operation.implied, by_name_alone)
     if problem := matching.problem():
         where = operation.signature.operation
-        raise AdapterError(f"{where}{inspect.signature(function)} {problem}; the contract is {spelt(operation)}")
+        raise AdapterError(f"{where}({', '.join(map(str, own))}) {problem}; the contract is {spelt(operation)}")
     defaults = {**parameters, **operation.insisted}
     insisted = matching.insisted() - operation.required_narrows.keys()
     return matching.names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}
