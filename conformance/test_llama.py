@@ -516,6 +516,11 @@ def test_linear_scaling_goes_on_past_the_positions_that_the_config_says(subject,
     subject.agrees(with_positions_of_training(call))
 
 
+@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"], layers=(2, 3), lengths=(17, 9)), share=0.03)
+def test_linear_scaling_is_that_of_every_layer(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"]), share=0.21)
 def test_llama3_scaling_divides_low_frequencies_keeps_high_ones_and_mixes_those_between(subject, call):
     subject.agrees(call)
@@ -523,6 +528,11 @@ def test_llama3_scaling_divides_low_frequencies_keeps_high_ones_and_mixes_those_
 
 @requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"], lengths=(150, 120)), share=0.06)
 def test_llama3_scaling_is_the_same_past_the_positions_of_training(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"], layers=(2, 3), lengths=(17, 9)), share=0.03)
+def test_llama3_scaling_is_that_of_every_layer(subject, call):
     subject.agrees(call)
 
 
@@ -539,6 +549,11 @@ def test_a_beta_of_yarn_that_is_absent_is_the_usual_one(subject, call):
 @requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"], lengths=(320, 260), batches=(1,)), share=0.07)
 def test_yarn_scaling_is_the_same_past_the_positions_of_training(subject, call):
     subject.agrees(with_positions_of_training(call))
+
+
+@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"], layers=(2, 3), lengths=(17, 9)), share=0.03)
+def test_yarn_scaling_is_that_of_every_layer(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), said=among(ATTENTION_FACTORS), share=0.12)
@@ -791,6 +806,15 @@ def test_logits_of_chunks_have_the_dtype_of_the_embedding(subject, call):
 
 @requirement(spec.LLAMA_40, call=scaled_incremental_calls(), share=0.15)
 def test_scaled_rope_in_a_cache_is_the_whole(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_40,
+    call=scaled_incremental_calls(rope_types=["yarn"], cut=prompt_then_singles, lengths=(17, 9)),
+    share=0.05,
+)
+def test_yarn_multiplies_queries_and_keys_of_tokens_after_a_prompt(subject, call):
     subject.agrees(call)
 
 

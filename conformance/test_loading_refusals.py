@@ -281,7 +281,7 @@ def test_a_factor_without_a_kind_in_a_gguf_file_is_not_passed_over(subject, call
 
 @requirement(
     spec.LOAD_26,
-    call=folder_calls(forms=["folder"], packing=["dense"], heads=SCALED_HEADS, layers=(1,), scaled=True),
+    call=folder_calls(forms=["folder"], packing=["dense"], heads=SCALED_HEADS, layers=(1, 2), scaled=True),
     share=0.2,
 )
 def test_a_scaled_rope_of_a_config_is_right_or_refused(subject, call):
@@ -299,7 +299,7 @@ def test_a_scaled_rope_of_a_gguf_file_is_right_or_refused(subject, call):
 
 @requirement(
     spec.LOAD_27,
-    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], models=["llama"], layers=(1,), scaled=("factors",)),
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], models=["llama"], layers=(2, 1), scaled=("factors",)),
     share=0.12,
 )
 def test_frequencies_that_a_gguf_file_divides_are_right_or_refused(subject, call):

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes import rope_scaling
 from inferspec.spec.contract import Arguments
 from inferspec.spec.loading import ROPE_FACTORS, Config, Load, Weights
 from inferspec.spec.rope_scaling import LENGTH, PLACES
+from inferspec.spec.transformer import Decoder
 
 Understood = tuple[Config, Weights]
 
@@ -127,6 +129,18 @@ def multiplied_by_factors(self: Load, stored: np.ndarray) -> list[float]:
 
 def factors_from_the_last(self: Load, stored: np.ndarray) -> list[float]:
     return Load.factors(self, stored)[::-1]
+
+
+def of_the_first_layer(holds: Callable[[Config], bool]) -> Callable[..., Decoder]:
+    """The first layer alone of a model whose config fulfils `holds` has the scaling."""
+
+    def decoder(self: Load, config: Config) -> Decoder:
+        model = Load.decoder(self, config)
+        steps = rope_scaling.of_the_first_layer(lambda scaling: holds(config))
+        changed: Decoder = type("First", (type(model),), dict(steps))()
+        return changed
+
+    return decoder
 
 
 def inverted_in_float32(self: Load, stored: np.ndarray) -> list[float]:

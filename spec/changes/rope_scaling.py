@@ -13,7 +13,7 @@ from inferspec.spec.mistakes import remembers_by
 from inferspec.spec.numerics import f64
 from inferspec.spec.rope_scaling import KEYS, LENGTH, PLACES, ScaledRope
 from inferspec.spec.stochastic import Exact
-from inferspec.spec.transformer import Decoder
+from inferspec.spec.transformer import Decoder, Memory
 
 Config = Mapping[str, Any]
 
@@ -87,8 +87,25 @@ def ends_with_the_model(kind: str) -> Change:
 
 def _unscaled(self: Decoder) -> Decoder:
     """The same model, whose RoPE knows no scaling."""
-    plain: Decoder = type("Plain", (type(self),), {"scaling": lambda self, config: {}, "rotation": Decoder.rotation})()
+    steps = {
+        "scaling": lambda self, config: {},
+        "rescaled": lambda self, frequencies, config, m: frequencies,
+        "rotation": Decoder.rotation,
+    }
+    plain: Decoder = type("Plain", (type(self),), steps)()
     return plain
+
+
+def of_the_first_layer(holds: Callable[[Config], bool]) -> Change:
+    """The first layer takes the scaling out of a config of which `holds` is true: those after it find none."""
+
+    def attention(
+        self: Decoder, x: np.ndarray, layer: int, positions: np.ndarray, memory: Memory, a: Arguments, m: Exact
+    ) -> np.ndarray:
+        taken = layer > 0 and holds(self.scaling(a.config))
+        return Decoder.attention(_unscaled(self) if taken else self, x, layer, positions, memory, a, m)
+
+    return {"attention": attention}
 
 
 def one_alone(norm: str) -> Change:
@@ -189,6 +206,13 @@ def clipped_nowhere(self: ScaledRope, frequencies: np.ndarray, scaling: Config, 
 def queries_multiplied(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact) -> Any:
     placed = Decoder.placed(self, x, norm, positions, a, m)
     return placed / self.attention_factor(a.config) if norm.endswith("k_norm") else placed
+
+
+def tokens_as_they_are(self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> Turns:
+    """Single tokens are turned, and not multiplied."""
+    cos, sin = Decoder.rotation(self, positions, dim, a, m)
+    factor = self.attention_factor(a.config) if len(positions) == 1 else 1.0
+    return cos / factor, sin / factor
 
 
 def of_a_larger_base_in_parts(

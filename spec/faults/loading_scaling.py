@@ -75,6 +75,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/turboderp-org/exllamav3/issues/259",
     ),
     Fault(
+        "loading-scaling-of-the-first-layer",
+        "the first layer takes the scaling of RoPE out of what config.json says, and those after it find none",
+        LOAD_26,
+        {"decoder": changes.of_the_first_layer(lambda config: "rope_factors" not in config)},
+        "a pop",
+    ),
+    Fault(
         "loading-gguf-scaled-refused",
         "a GGUF file that scales RoPE is refused, although that is claimed",
         LOAD_27,
@@ -101,6 +108,13 @@ FAULTS: tuple[Fault, ...] = (
         LOAD_27,
         {"rope_as_scaled": changes.scaling_of_gguf(changes.trained_on_the_context)},
         "llama.cpp, load_hparams, where a file lacks it",
+    ),
+    Fault(
+        "loading-gguf-factors-of-the-first-layer",
+        "rope_freqs.weight is taken for a tensor of the first layer: those after it have none",
+        LOAD_27,
+        {"decoder": changes.of_the_first_layer(lambda config: "rope_factors" in config)},
+        "llama.cpp, TENSOR_DUPLICATED",
     ),
     Fault(
         "loading-gguf-factors-multiply",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,14 @@ def linear(fault: Define) -> None:
         changes.ends_with_the_model("linear"),
         "a table of as many rows",
     )
+    for number, kind in ((33, "linear"), (34, "llama3"), (35, "yarn")):
+        fault(
+            number,
+            f"{kind}-of-the-first-layer",
+            f"the first layer takes the kind {kind} out of the config, and those after it find none",
+            changes.of_the_first_layer(_is_of(kind)),
+            "a pop",
+        )
     fault(
         33, "scaled-keys-alone", "keys are turned by scaled frequencies, queries are not", changes.one_alone("k_norm")
     )
@@ -79,6 +88,10 @@ def linear(fault: Define) -> None:
         changes.kept_by_kind(),
         "the kind of vllm pull 1867",
     )
+
+
+def _is_of(kind: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda scaling: scaling.get("rope_type") == kind
 
 
 def llama3(fault: Define) -> None:
@@ -442,6 +455,12 @@ def cached(fault: Define) -> None:
         "tokens-unscaled",
         "single tokens are turned as without a scaling",
         changes.unscaled_where(lambda positions, scaling: len(positions) == 1),
+    )
+    fault(
+        40,
+        "yarn-tokens-as-they-are",
+        "single tokens are turned as yarn says, and not multiplied by its attention factor",
+        {"rotation": changes.tokens_as_they_are},
     )
 
 
