@@ -17,6 +17,7 @@ from inferspec.conformance.inputs.paged_attention import (
     long_context,
     misdirected,
     paged_calls,
+    past_a_large_page,
     past_splits,
     poisoned,
     renamed,
@@ -367,6 +368,23 @@ def test_the_largest_logit_may_come_in_any_page(subject, call):
 )
 def test_page_ids_past_16_bits_behave_as_small_ones(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_18,
+    routed=routed_pages(
+        contexts=past_a_large_page,
+        rows=(1, 2),
+        key_heads=3,
+        page_sizes=[256],
+        head_dims=[128, 256],
+        ratios=[1, 2, 4],
+    ),
+    share=0.05,
+)
+def test_heads_past_16_bits_of_a_page_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
 
 
 @requirement(spec.PAGED_19, call=paged_calls(head_dims=[40, 72, 80, 96, 112, 192, 256]), share=0.4)

@@ -164,6 +164,14 @@ def slots_to_128(a: Arguments, row: int, p: np.ndarray) -> Place:
     return entries(a, row, p // a.page_size), p % a.page_size % 128
 
 
+def offsets_in_16_bits(self: PagedAttention, pool: np.ndarray, place: Place) -> np.ndarray:
+    """Where a feature of a head lies within its page is kept in 16 bits."""
+    (pages, slots), (heads, page_size, dim) = place, pool.shape[1:]
+    starts = (np.arange(heads)[:, None] * page_size + slots) * dim
+    offsets = (starts[..., None] + np.arange(dim)) % 2**16
+    return f64(pool.reshape(len(pool), -1)[pages[:, None], offsets])
+
+
 # How many there are
 
 

@@ -457,6 +457,13 @@ FAULTS = (
         FLASHINFER + "commit/d885b71f3",
     ),
     Fault(
+        "paged-offset-within-a-page-in-16-bits",
+        "head · stride + slot · stride, within a page, is kept in 16 bits",
+        spec.PAGED_18,
+        {"read": changes.offsets_in_16_bits},
+        ENGINEER,
+    ),
+    Fault(
         "paged-offset-overflows",
         "page · stride overflows (here from 2^20 on, in int32 from 2^31)",
         spec.PAGED_18,
