@@ -739,6 +739,26 @@ def test_a_cache_past_256_tokens_is_the_whole(subject, call):
 @requirement(
     spec.LLAMA_29,
     call=incremental_calls(
+        cut=past_256,
+        lengths=(262,),
+        layers=(2,),
+        batches=(1,),
+        dims=(8,),
+        dtypes=["float32"],
+        heads=[(1, 1)],
+        small=True,
+        packing=["dense"],
+        length=262,
+    ),
+    share=0.01,
+)
+def test_the_caches_of_all_layers_grow_past_256_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.LLAMA_29,
+    call=incremental_calls(
         cut=hundreds_after_a_few,
         lengths=(600, 570),
         layers=(1,),

@@ -49,6 +49,16 @@ def grown_by_one_step(
     return memory[layer]
 
 
+def grown_in_the_first_layer(
+    self: Incremental, memory: Memory, layer: int, key: np.ndarray, value: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first layer sees that a buffer of 256 is full, and makes a larger one of its own."""
+    whole = Decoder.extended(self, memory, layer, key, value)
+    if layer:
+        memory[layer] = tuple(np.where(np.arange(x.shape[3])[:, None] < 256, x, 0.0) for x in whole)
+    return memory[layer]
+
+
 def last_id_of_a_token_lost(
     self: Decoder, tokens: np.ndarray, a: Arguments, m: Exact, memory: Memory | None = None
 ) -> np.ndarray:

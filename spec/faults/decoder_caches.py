@@ -225,6 +225,13 @@ def long(fault: Define) -> None:
     )
     fault(
         29,
+        "grows-in-the-first-layer",
+        "past 256 tokens the first layer's cache grows, and those of the others do not: what has no room is zeros",
+        {"extended": changes.grown_in_the_first_layer},
+        "transformers, DynamicCache.update, where the first layer counts for all",
+    )
+    fault(
+        29,
         "offset-of-the-buffer",
         "past 256 tokens the offset is the length of the buffer",
         {"positions": changes.allocated_positions},
