@@ -24,6 +24,9 @@ DURATIONS = (1 + 2**-12, 2.5, 0.75 + 2**-11, 4.0)
 """Seconds from one step to the next: no two gaps of a few steps are alike, all sums are exact in float64, and neither in
 float32 nor in milliseconds."""
 
+PAUSE = 0.375 + 2**-10
+"""Seconds from what was done last to the next request."""
+
 COMPUTING = 0.25
 """Seconds that a use of the model takes, where a story watches them."""
 
@@ -137,6 +140,7 @@ class _Story:
         while len(self.engines) <= engine:
             # Of other limits: what there is one of for all engines shows.
             self.engines.append(self.make(self.clock, max_requests=self.a.max_requests + 1, **sizes))
+        self.clock.now += PAUSE
         given, ends = list(tokens), list(eos) if listed else eos
         options = {name: value for name, value in (("priority", priority), ("eos", ends)) if value}
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,19 @@ def first_chunk(self: Engine, r: Request) -> float:
 def arrives_when_it_runs(self: Engine, m: State, r: Request, hits: list[int]) -> None:
     Engine.start(self, m, r, hits)
     r.arrival = m.clock()
+
+
+def arrives_with_the_last_step(
+    self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Sequence[int]
+) -> int:
+    """The clock is read once a step: who comes after it has come with it."""
+    name = Engine.add(self, m, tokens, max_tokens, priority, eos)
+    m.requests[name].arrival = vars(m).get("now", m.requests[name].arrival)
+    return name
+
+
+def notes_the_end(self: Engine, m: State) -> None:
+    m.now = m.clock()
 
 
 def gaps_of_all(self: Engine, m: State, r: Request) -> None:

@@ -27,6 +27,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES ME1",
     ),
     _fault(
+        "arrives-with-the-last-step",
+        "the clock is read once a step: a request that comes between two has come when the first was over",
+        spec.ENG_32,
+        {"add": changes.arrives_with_the_last_step, "after": changes.notes_the_end},
+        "PROPERTIES ME1",
+    ),
+    _fault(
         "gaps-of-all",
         "a gap is counted from the last id of any request",
         spec.ENG_32,
