@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.engine_drafts import (
     guessed_beside,
     guessed_in_part,
     guessed_right,
+    guessed_side_by_side,
     guessed_when_resumed,
     guesses_asked_for,
     guessing_beside_long_prompts,
@@ -40,6 +41,7 @@ from inferspec.conformance.properties.engine import (
     goes_before_who_gave_way,
     goes_first,
     guesses_after_failures,
+    guesses_as_without_the_other,
     guesses_once_resumed,
     is_computed_again,
     is_computed_once,
@@ -106,6 +108,11 @@ def test_right_guesses_come_out_together(subject, call):
 @requirement(spec.ENG_41, call=guessed_beside(), share=0.12)
 def test_right_guesses_come_out_together_beside_others(subject, call):
     gives_right_guesses_together(subject, call)
+
+
+@requirement(spec.ENG_35, call=guessed_side_by_side(), share=0.04)
+def test_guesses_for_two_engines_keep_apart(subject, call):
+    guesses_as_without_the_other(subject, call)
 
 
 @requirement(spec.ENG_41, call=guessed_again(), share=0.08)

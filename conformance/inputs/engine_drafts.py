@@ -80,6 +80,14 @@ def guessed_beside(script: Script) -> None:
         script.do("step", times=-(-length // script.chunk) + 1)
 
 
+@told("outputs", "steps", drafts=["perfect"])
+def guessed_side_by_side(script: Script) -> None:
+    """A request of each of two engines on one model and one draft, which is the model; they are served in turn."""
+    for engine in (0, 1):
+        limit = script.pick.one_of(16, 12)
+        script.add(script.prompt(script.pick.size(1, 12), limit), limit, engine=engine)
+
+
 @told("outputs", "steps", drafts=["perfect"], prefix_caching=[True], page_sizes=[1, 2, 3])
 def guessed_again(script: Script) -> None:
     """The same prompt of some pages twice, one after the other, whose draft is the model; at first perhaps for one id alone,

@@ -124,6 +124,17 @@ def gives_right_guesses_together(subject: Trial, call: Call) -> None:
             )
 
 
+def guesses_as_without_the_other(subject: Trial, call: Call) -> None:
+    """The ids of the first request come in no more steps than without the second, which is another engine's."""
+    beside, alone = (
+        int(subject.parts(one)["1 steps with ids"]) for one in (call, call.having(steps=call.arguments["steps"][:1]))
+    )
+    if beside > alone:
+        raise Nonconformance(
+            f"the ids of request 1 come in {beside} steps beside another engine, and in {alone} without it", call
+        )
+
+
 def guesses_once_resumed(subject: Trial, call: Call) -> None:
     """The ids of the second request come in no more steps than its right guesses take, beside those in which it may have to make
     do without: its first id, after each time that it begins, and as long as the first request generates."""

@@ -9,6 +9,7 @@ import numpy as np
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.engine import Engine
 from inferspec.spec.engine_model import Request, State
+from inferspec.spec.transformer import Memory
 
 
 def beside(self: Engine, a: Arguments, clock: Any) -> State:
@@ -51,6 +52,20 @@ def logits_for_all(self: Engine, m: State, r: Request, token: int, row: np.ndarr
     Engine.emit(self, m, r, token, row)
     for twin in _twins(m, r):
         twin.logits = row
+
+
+def draft_for_all(self: Engine, m: State, r: Request, count: int) -> list[int]:
+    found = Engine.guesses(self, m, r, count)
+    for twin in _twins(m, r):
+        twin.draft = r.draft
+    return found
+
+
+def draft_taken_for_its_own(self: Engine, m: State, r: Request) -> tuple[Memory, list[int]]:
+    """As much of the draft's memory as the request has tokens is taken for that of these."""
+    memory, known = r.draft
+    r.draft = memory, list(r.tokens[: len(known)])
+    return Engine.rewound(self, m, r)
 
 
 def size_on_the_class(self: Engine, a: Arguments, clock: Any) -> State:

@@ -28,6 +28,15 @@ FAULTS: tuple[Fault, ...] = (
         "the logits of a request are kept in one place",
         {"fresh": changes.beside, "emit": changes.logits_for_all},
     ),
+    _of_all(
+        "drafts",
+        "what the draft has read of a request is kept in one place",
+        {
+            "fresh": changes.beside,
+            "guesses": changes.draft_for_all,
+            "rewound": changes.draft_taken_for_its_own,
+        },
+    ),
     _fault(
         "page-size-of-the-class",
         "how many tokens a page has is the class's own: that of the engine that was made last",
