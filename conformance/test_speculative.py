@@ -59,6 +59,11 @@ def test_many_ids_are_those_of_the_target_alone(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_23, call=sampled_calls(limits=(6, 9), drafters=APART, free=True, **SAMPLED), share=0.1)
+def test_filters_and_uniform_numbers_do_not_matter_at_temperature_0(subject, call):
+    subject.agrees(call.having(temperature=0.0))
+
+
 @requirement(spec.SPEC_24, call=generate_calls(drafts=(1, 2, 3, 4, 8, 16, 64), limits=(1, 2, 3, 5, 9, 20)), share=0.8)
 def test_any_number_of_drafts_gives_the_same_ids(subject, call):
     subject.agrees(call)

@@ -25,6 +25,13 @@ def greedy_when_cold(self: Loop, run: Run) -> Iterator[Any]:
     return Loop.ids(self, run)
 
 
+def draws_where_it_can(self: Loop, run: Run) -> Iterator[Any]:
+    """Whether ids are drawn is known by the uniform numbers; a temperature of 0 is taken for none."""
+    if run.request.uniforms is not None:
+        run.request.temperature = run.request.temperature or 1.0
+    return Loop.ids(self, run)
+
+
 def verifies(**steps: Any) -> Change:
     """Verification with a step replaced."""
     wrong = type("Wrong", (Verify,), steps)

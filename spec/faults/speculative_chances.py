@@ -6,6 +6,7 @@ from inferspec.spec.changes import speculative_chances as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.speculative_sources import MLX_LM, TIRED, TRANSFORMERS
 from inferspec.spec.speculative_sentences import (
+    SPEC_23,
     SPEC_34,
     SPEC_35,
     SPEC_36,
@@ -134,6 +135,13 @@ FAULTS: tuple[Fault, ...] = (
         SPEC_34,
         {"ids": changes.greedy_when_cold},
         "vLLM, _SAMPLING_EPS",
+    ),
+    Fault(
+        "speculative-drawn-where-it-can-be",
+        "where there are uniform numbers ids are drawn by them at a temperature of 0 too, which counts as 1",
+        SPEC_23,
+        {"ids": changes.draws_where_it_can},
+        TIRED,
     ),
     Fault(
         "speculative-tempered-in-bfloat16",
