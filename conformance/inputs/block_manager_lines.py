@@ -28,7 +28,7 @@ def lookalikes(pick: Pick, texts: bool = False) -> Call:
 
 @caching
 def other_prefixes(pick: Pick) -> Call:
-    """The same block after others: repeated, moved, or behind another beginning."""
+    """The same block after others: repeated, moved, behind another beginning, or after the same ones in another order."""
     script = Script(pick)
     size = script.size
     blocks = [script.line(size) for _ in range(3)]
@@ -43,6 +43,9 @@ def other_prefixes(pick: Pick) -> Call:
     for _ in range(pick.size(1, 4)):
         order = [pick.size(0, 2) for _ in range(pick.size(1, 4))]
         script.allocate((*sum((blocks[i] for i in order), ()), 1), pick.one_of(0, None))
+    swapped = (*blocks[1], *blocks[0])
+    script.allocate((*swapped, 1))
+    script.probe((*swapped, *blocks[2], 1))
     return script.call()
 
 

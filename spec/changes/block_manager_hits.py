@@ -96,6 +96,13 @@ def block_and_the_one_before(self: BlockManager, m: Manager, tokens: Any, index:
     return tuple(tokens[max(index - 1, 0) * m.size : (index + 1) * m.size]), index
 
 
+def behind_blocks_in_any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """The hashes of the blocks before are added up, and so are known in any order."""
+    return tuple(sorted(the_block_alone(self, m, tokens, i) for i in range(index))), the_block_alone(
+        self, m, tokens, index
+    )
+
+
 def any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     return tuple(sorted(tokens[: (index + 1) * m.size]))
 

@@ -199,6 +199,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{POST}: a parent hash that is never set",
     ),
     _fault(
+        "behind-blocks-in-any-order",
+        "a block is known by its tokens and the blocks before it, in any order",
+        spec.BLK_10,
+        {"key": hits.behind_blocks_in_any_order},
+        "PROPERTIES PC3",
+    ),
+    _fault(
         "any-order",
         "the same tokens in another order are hit",
         spec.BLK_11,
