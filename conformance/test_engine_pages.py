@@ -24,6 +24,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     interrupted,
     lookalikes,
     other_beginnings,
+    other_orders,
     same_again,
     sharing,
     twins_in_short_pools,
@@ -60,6 +61,11 @@ def test_pages_far_behind_other_tokens_are_not_taken_for_the_same(subject, call)
 
 @requirement(spec.ENG_06, call=other_beginnings(page_sizes=[32]), share=0.15)
 def test_large_pages_far_behind_other_tokens_are_not_taken_for_the_same(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_06, call=other_orders(), share=0.04)
+def test_pages_behind_others_in_another_order_are_not_taken_for_the_same(subject, call):
     subject.agrees(call)
 
 

@@ -133,6 +133,16 @@ def other_beginnings(script: Script) -> None:
         script.do("step", times=50)
 
 
+@told(prefix_caching=[True], page_sizes=[3, 2, 1], **PLAIN)
+def other_orders(script: Script) -> None:
+    """The same pages behind four others, then all of them but the last behind these in another order, then all of them behind
+    that."""
+    one, other, same = (script.ids(script.size * pages) for pages in (2, 2, script.pick.size(4, 5)))
+    for start in ((*one, *other, *same), (*other, *one, *same[: -script.size]), (*other, *one, *same)):
+        script.add(script.prompt(len(start) + 1, 8, start), 8)
+        script.do("step", times=40)
+
+
 @told(prefix_caching=[True], page_sizes=[1, 2], **PLAIN)
 def far_beginnings(script: Script) -> None:
     """Dozens of the same pages before one page and behind it; then most of them, and then all, around another."""

@@ -351,6 +351,13 @@ def any_order(self: Engine, m: State, tokens: list[int], index: int) -> Any:
     return tuple(sorted(tokens[: (index + 1) * m.a.page_size]))
 
 
+def behind_pages_in_any_order(self: Engine, m: State, tokens: list[int], index: int) -> Any:
+    """The hashes of the pages before are added up, and so are known in any order."""
+    size = m.a.page_size
+    *before, own = (tuple(tokens[i * size : (i + 1) * size]) for i in range(index + 1))
+    return tuple(sorted(before)), own
+
+
 def nothing_left(self: Engine, m: State, r: Request) -> int:
     return int(len(r.tokens) // m.a.page_size)
 

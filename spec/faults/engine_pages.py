@@ -198,6 +198,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC3",
     ),
     _fault(
+        "behind-pages-in-any-order",
+        "a page is known by its tokens and the pages before it, in any order",
+        spec.ENG_06,
+        {"key": changes.behind_pages_in_any_order},
+        "PROPERTIES PC3",
+    ),
+    _fault(
         "nothing-left",
         "a prompt that is hit whole has nothing left to compute, and gives nothing",
         spec.ENG_07,
