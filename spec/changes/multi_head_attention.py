@@ -93,6 +93,26 @@ def keys_up_to(most: Callable[[int], int]) -> Change:
     return {"respond": respond}
 
 
+def top_left_of_128_features(self: Operation, a: Arguments) -> Arguments:
+    """The causal mask of heads of so many features lets query i see the keys up to i."""
+    if not isinstance(a.mask, str) or not of_dims(128)(a):
+        return a
+    rows, keys = (np.arange(x.shape[-2]) for x in (a.query, a.key))
+    return Arguments(**{**vars(a), "mask": keys <= rows[:, None]})
+
+
+def minus_1e9(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
+    return np.where(mask, 0.0, -1e9)
+
+
+def minus_1e9_for_infinity(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
+    return np.maximum(ScaledDotProductAttention.additive_mask(self, mask), -1e9)
+
+
+def causal_minus_1e9(self: ScaledDotProductAttention, name: str, length: int, keys: int) -> np.ndarray:
+    return np.where(self.visible(length, keys), 0.0, -1e9)
+
+
 def masked_by_sequences(self: Operation, a: Arguments) -> Arguments:
     """A mask of three axes, the first as long as the batch, is that of all heads of each sequence."""
     batch = isinstance(a.mask, np.ndarray) and a.mask.ndim == 3 == a.query.ndim and len(a.mask) == len(a.query)

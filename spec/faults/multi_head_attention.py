@@ -205,6 +205,27 @@ FAULTS: tuple[Fault, ...] = (
         TINY_LLM + "commit/0c1ae4b",
     ),
     Fault(
+        "mha-causal-of-128-features-top-left",
+        "heads of 128 features have a kernel of their own, whose causal mask is aligned top-left",
+        spec.MHA_04,
+        {"masked": heads.top_left_of_128_features},
+        "https://github.com/Dao-AILab/flash-attention#21-change-behavior-of-causal-flag",
+    ),
+    Fault(
+        "mha-hides-with-minus-1e9",
+        "a mask that is an array adds -1e9 to the logits of hidden keys",
+        spec.MHA_04,
+        heads.attending({"bool_mask": heads.minus_1e9, "additive_mask": heads.minus_1e9_for_infinity}),
+        "https://nlp.seas.harvard.edu/annotated-transformer",
+    ),
+    Fault(
+        "mha-causal-hides-with-minus-1e9",
+        "the causal mask adds -1e9 to the logits of hidden keys",
+        spec.MHA_04,
+        heads.attending({"named_mask": heads.causal_minus_1e9}),
+        "https://nlp.seas.harvard.edu/annotated-transformer",
+    ),
+    Fault(
         "mha-bool-added",
         "a bool mask is added as 0 and 1",
         spec.MHA_04,
