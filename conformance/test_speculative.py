@@ -35,7 +35,13 @@ from inferspec.conformance.properties.common import (
     listed,
     refuses,
 )
-from inferspec.conformance.properties.speculative import failing, is_fed_no_further, is_refused_at_once, lets_go
+from inferspec.conformance.properties.speculative import (
+    failing,
+    is_fed_no_further,
+    is_refused_at_once,
+    lets_go,
+    refuses_what_cannot_be_rewound,
+)
 from inferspec.conformance.strategies import among, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
@@ -572,8 +578,7 @@ def test_drawn_ids_are_python_integers(subject, call):
     which=among(["target", "draft"]),
 )
 def test_caches_that_cannot_be_rewound_are_refused(subject, call, which):
-    fixed = {which: {**call.arguments[which], "fixed": True}}
-    is_refused_at_once(subject, call, f"a {which} whose cache cannot be rewound", **fixed)
+    refuses_what_cannot_be_rewound(subject, call, which)
 
 
 @requirement(

@@ -6,7 +6,13 @@ from inferspec.conformance.inputs.drafting import APART, SAMPLED, sampled_calls
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import listed
-from inferspec.conformance.properties.speculative import failing, is_fed_no_further, is_refused_at_once, lets_go
+from inferspec.conformance.properties.speculative import (
+    failing,
+    is_fed_no_further,
+    is_refused_at_once,
+    lets_go,
+    refuses_what_cannot_be_rewound,
+)
 from inferspec.conformance.strategies import among
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
@@ -58,8 +64,7 @@ def test_the_list_of_tokens_is_not_changed_where_ids_are_drawn(subject, call):
 
 @requirement(spec.SPEC_47, call=drawn_calls(limits=(4, 2, 9)), which=among(["target", "draft"]), share=0.08)
 def test_caches_that_cannot_be_rewound_are_refused_where_ids_are_drawn(subject, call, which):
-    fixed = {which: {**call.arguments[which], "fixed": True}}
-    is_refused_at_once(subject, call, f"a {which} whose cache cannot be rewound", **fixed)
+    refuses_what_cannot_be_rewound(subject, call, which)
 
 
 @requirement(spec.SPEC_51, call=drawn_calls(limits=(3, 1)), share=0.05)

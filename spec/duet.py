@@ -33,12 +33,14 @@ LAYERS = 3
 
 @dataclass(frozen=True)
 class Note:
-    """One call of a model: what its cache held, what it was fed, for whom, and after how many calls of any model."""
+    """One call of a model: what its cache held, what it was fed, for whom, after how many calls of any model, and whether it
+    had a cache."""
 
     before: tuple[int, ...]
     fed: tuple[int, ...]
     turn: str
     time: int
+    cached: bool = True
 
 
 class Player:
@@ -74,7 +76,7 @@ class Player:
         """The logits L×V after each of the tokens."""
         self.fuse.use()
         if not cache:
-            self.notes.append(Note((), tuple(tokens), self.turn, next(_CLOCK)))
+            self.notes.append(Note((), tuple(tokens), self.turn, next(_CLOCK), cached=False))
             return self.toy.extend(tokens)
         off = [number for number, layer in enumerate(cache) if layer.tokens != cache[0].tokens]
         seen = off[0] if off else 0
@@ -87,6 +89,10 @@ class Player:
         """How many layers of caches someone still holds."""
         gc.collect()
         return sum(reference() is not None for reference in self._caches)
+
+    def made(self) -> int:
+        """How many layers of caches it has made."""
+        return len(self._caches)
 
 
 @dataclass
@@ -139,9 +145,12 @@ class _Stream(Stream):
         return furthest - len(self.request.tokens)
 
     def widths(self) -> list[int]:
-        """How many tokens past the prompt each call fed to the target."""
-        size = len(self.request.tokens)
-        found = [len(n.before) + len(n.fed) - max(size, len(n.before)) for n in self.notes(self.players[0])]
+        """How many tokens past the prompt each call fed to the target; without a cache, past what was right of the call before."""
+        text, found, right = _prompt(self.request) + [int(token) for token in self.ids], [], 0
+        for note in self.notes(self.players[0]):
+            known = max(len(self.request.tokens), len(note.before) if note.cached else right)
+            found.append(len(note.before) + len(note.fed) - known)
+            right = _in_common(note.before + note.fed, text)
         return [width for width in found if width > 0]
 
 
@@ -154,7 +163,8 @@ def play(
     history that is not the one it should be (`strays`); rejected: how many calls of the target were fed a draft that did
     not come out; again: how many right tokens were taken back from the target's cache at once, at most; ahead: for each
     id, how many positions the target was past it; reach: of target and draft, the furthest position past the prompt that
-    was fed; widths: how many tokens past the prompt each call of the target was fed;
+    was fed; widths: how many tokens past the prompt each call of the target was fed; made: of target and draft, how many
+    layers of caches they were asked for;
     calls: of target and draft; drawn: how many uniform numbers were taken; alive: how many layers of caches of target
     and draft are held by anyone when the ids have ended, or the generators are closed; whole: whether ids are Python's
     integers; prompt: the
@@ -195,6 +205,7 @@ def _seen(first: _Stream, others: Sequence[_Stream], counted: _Counted, a: Argum
         "calls": lambda: [len(first.notes(player)) for player in players],
         "drawn": lambda: [counted.taken],
         "alive": lambda: [player.alive() for player in players],
+        "made": lambda: [player.made() for player in players],
         "whole": lambda: [int(all(type(token) is int for token in first.ids))],
         "prompt": lambda: _prompt(first.request),
         "refused": lambda: [int(refused)],
@@ -260,12 +271,14 @@ def again(target: Sequence[Note], text: Sequence[int]) -> int:
     """How many tokens of the text the target's cache held after one call and lacks before the next, at most."""
     most = 0
     for note, after in itertools.pairwise(target):
-        fed = note.before + note.fed
-        right = next(
-            (i for i, (one, two) in enumerate(zip(fed, text, strict=False)) if one != two), min(len(fed), len(text))
-        )
-        most = max(most, right - len(after.before))
+        most = max(most, _in_common(note.before + note.fed, text) - len(after.before))
     return most
+
+
+def _in_common(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens two begin with alike."""
+    unlike = (i for i, (one, two) in enumerate(zip(first, second, strict=False)) if one != two)
+    return next(unlike, min(len(first), len(second)))
 
 
 def _agree(first: Sequence[int], second: Sequence[int]) -> bool:

@@ -10,7 +10,8 @@ p[k]. Every draw is by inverse CDF, as in sampling, here with u[k]. So what come
 top_p=1.0, uniforms=None)`: an iterator of ids, as `generate` of the target alone gives them; above temperature 0 from an
 iterator of uniform numbers: in each round one for each of its num_draft_tokens drafts (fewer where fewer can come out), then
 those of `verify`. As in sampling, top_p should see the probabilities after the temperature, and may see those before it;
-top_k does not care. Here the models are toys. Where no limit of 0 is taken, or no round without a draft,
+top_k does not care. Here the models are toys. Who feeds them all of the text each time, without a cache, has none that would
+have to be rewound. Where no limit of 0 is taken, or no round without a draft,
 `zero_max_tokens: [False]` or `zero_num_draft_tokens: [False]` in the envelope says so; where the id that ends the ids is the
 last of them, `ends: ["kept"]` (`spec/ends.py`).
 

@@ -22,6 +22,17 @@ def is_refused_at_once(subject: Trial, call: Call, what: str = "", **bad: Any) -
     raise Nonconformance(f"{what or told(bad)} is {how}: it is to be refused before a model is called", call)
 
 
+def refuses_what_cannot_be_rewound(subject: Trial, call: Call, which: str) -> None:
+    """A target or draft of whose cache a layer cannot be rewound is refused at once, by who has a cache of it."""
+    fixed = call.having(**{which: {**call.arguments[which], "fixed": True}})
+    try:
+        is_refused_at_once(subject, fixed, f"a {which} whose cache cannot be rewound")
+    except Nonconformance:
+        seen = subject.parts(fixed.having(seen=("refused", "made")))
+        if any(seen["refused"]) or any(seen["made"]):
+            raise
+
+
 def failing(call: Call, left: int, error: str = "RuntimeError") -> Call:
     """The call, of a target that fails once. Of six ids or more no call of it gives more than three, where two are drafted: there is
     a second one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -215,3 +215,18 @@ def rewound_further(self: Loop, run: Run, cache: Cache) -> int:
         if cache is run.draft_cache
         else Loop.excess(self, run, cache)
     )
+
+
+def begun_without_caches(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    return self.ids(Run(*players, self.taken(request), [], [], self.prompt(request)))
+
+
+def nothing_to_rewind(self: Loop, run: Run) -> None:
+    pass
+
+
+WITHOUT_CACHES: Change = {
+    "begin": begun_without_caches,
+    "lacking": lambda self, run, cache: run.sequence + run.drafted,
+    "rewind": nothing_to_rewind,
+}

@@ -605,6 +605,13 @@ VARIANTS: tuple[Variant, ...] = (
         unmet=("SPEC-39",),
     ),
     Variant(
+        "speculative-without-caches",
+        "both models are fed all of the text in every call, without a cache",
+        GENERATE,
+        caches.WITHOUT_CACHES,
+        unmet=("SPEC-54",),
+    ),
+    Variant(
         "speculative-whole-last-round",
         "num_draft_tokens are drafted in the last round too, and what is past the limit is dropped",
         GENERATE,
