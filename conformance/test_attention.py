@@ -6,7 +6,6 @@ from inferspec.conformance.inputs.attention import (
     BATCHES_OF_PROMPTS,
     COMMON,
     DEPTHS,
-    LOUD,
     attention_calls,
     full_masks,
     louder,
@@ -594,19 +593,19 @@ def test_parts_of_many_keys_that_a_mask_hides_change_nothing(subject, call, hidd
     subject.agrees(call, where=seeing(call))
 
 
-@requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS), loud=among(LOUD))
-def test_what_lies_at_hidden_positions_changes_nothing(subject, call, loud):
+@requirement(spec.ATTN_08, call=attention_calls(masks=ENCODINGS))
+def test_what_lies_at_hidden_positions_changes_nothing(subject, call):
     keys = call.arguments["key"].shape[-2]
     hidden = np.arange(keys) < keys // 2
     mask = encoded(~hidden[None, :], call.features["masks"], call.features["dtypes"])
-    subject.agrees(louder(call, hidden, subject.precision, loud).having(mask=mask))
+    subject.agrees(louder(call, hidden, subject.precision).having(mask=mask))
 
 
-@requirement(spec.ATTN_08, call=attention_calls(masks=["causal"], amplitude=(1.0,)), loud=among(LOUD))
-def test_the_future_changes_nothing(subject, call, loud):
+@requirement(spec.ATTN_08, call=attention_calls(masks=["causal"], amplitude=(1.0,)))
+def test_the_future_changes_nothing(subject, call):
     length, keys = call.arguments["query"].shape[-2], call.arguments["key"].shape[-2]
     earlier = np.arange(length)[:, None] < length - 1
-    subject.agrees(louder(call, np.arange(keys) == keys - 1, subject.precision, loud), where=seeing(call) & earlier)
+    subject.agrees(louder(call, np.arange(keys) == keys - 1, subject.precision), where=seeing(call) & earlier)
 
 
 @requirement(spec.ATTN_20, call=attention_calls(masks=["none"]), part=among(["query", "key", "value"]), share=0.2)

@@ -207,14 +207,10 @@ def reachable(size: float, call: Call, precision: Precision) -> float:
     return min(size, 1e3 / max(steep, 1.0))
 
 
-LOUD = (2e4, 1e12)
-"""How large hidden keys and values are: larger than 1e4, or 1e9, which masks add."""
-
-
-def louder(call: Call, positions: np.ndarray, precision: Precision, amplitude: float) -> Call:
-    """The same call with large finite keys and values at some positions: logits of either sign, so large and more, or as much of
-    it as float16 and class native have room for."""
-    size = in_reach(reachable(amplitude, call, precision), call.features["dtypes"], LOUD[0])
+def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
+    """The same call with large finite keys and values at some positions: logits of either sign, 2e4 and more, or as much of
+    it as class native has room for. Not so large that -1e9, which many add to hide a key, does not."""
+    size = reachable(2e4, call, precision)
     if precision is Precision.NATIVE and call.features["dtypes"] == "float16":
         # Products with them stay finite before they are scaled, too: infinity less infinity would be NaN.
         size = min(size, 3e4 / max(1.0, np.abs(f64(call.arguments["query"]).sum(axis=-1)).max(initial=0.0)))

@@ -101,18 +101,6 @@ def top_left_of_128_features(self: Operation, a: Arguments) -> Arguments:
     return Arguments(**{**vars(a), "mask": keys <= rows[:, None]})
 
 
-def minus_1e9(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
-    return np.where(mask, 0.0, -1e9)
-
-
-def minus_1e9_for_infinity(self: ScaledDotProductAttention, mask: np.ndarray) -> np.ndarray:
-    return np.maximum(ScaledDotProductAttention.additive_mask(self, mask), -1e9)
-
-
-def causal_minus_1e9(self: ScaledDotProductAttention, name: str, length: int, keys: int) -> np.ndarray:
-    return np.where(self.visible(length, keys), 0.0, -1e9)
-
-
 def masked_by_sequences(self: Operation, a: Arguments) -> Arguments:
     """A mask of three axes, the first as long as the batch, is that of all heads of each sequence."""
     batch = isinstance(a.mask, np.ndarray) and a.mask.ndim == 3 == a.query.ndim and len(a.mask) == len(a.query)

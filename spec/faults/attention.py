@@ -321,6 +321,13 @@ VARIANTS = (
         variants.computed(variants.lowest_for_inf),
     ),
     Variant(
+        "sdpa-hides-with-minus-1e9",
+        "hidden keys get -1e9 added, which no logit of a model comes near; a row that sees none is the mean",
+        SDPA,
+        masks.hides_with(-1e9),
+        unmet=("ATTN-07",),
+    ),
+    Variant(
         "sdpa-heads-broadcast",
         "keys and values broadcast over groups of query heads",
         SDPA,

@@ -23,6 +23,7 @@ from inferspec.spec.changes.attention import (
     reshapes,
     unwritten_past,
 )
+from inferspec.spec.changes.attention_masks import hides_with
 from inferspec.spec.changes.attention_variants import (
     NATIVE_STEPS,
     base_two,
@@ -376,6 +377,13 @@ VARIANTS = (
         "hidden logits are the lowest number, empty rows zeroed",
         FLASH,
         computed(lowest_for_inf),
+    ),
+    Variant(
+        "flash-hides-with-minus-1e9",
+        "hidden keys get -1e9 added, which no logit of a model comes near; a row that sees none is the mean",
+        FLASH,
+        hides_with(-1e9),
+        unmet=("FLASH-07",),
     ),
     Variant("flash-heads-broadcast", "keys shared by groups of query heads", FLASH, {"respond": heads_broadcast}),
     Variant(

@@ -355,13 +355,6 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
-        "flash-hides-with-minus-1e9",
-        "keys are hidden by adding -1e9, which larger logits outweigh",
-        spec.FLASH_08,
-        hides_with(-1e9),
-        "https://nlp.seas.harvard.edu/annotated-transformer",
-    ),
-    Fault(
         "flash-hides-with-minus-10000",
         "keys are hidden by adding -1e4, which large logits outweigh",
         spec.FLASH_08,

@@ -212,20 +212,6 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/Dao-AILab/flash-attention#21-change-behavior-of-causal-flag",
     ),
     Fault(
-        "mha-hides-with-minus-1e9",
-        "a mask that is an array adds -1e9 to the logits of hidden keys",
-        spec.MHA_04,
-        heads.attending({"bool_mask": heads.minus_1e9, "additive_mask": heads.minus_1e9_for_infinity}),
-        "https://nlp.seas.harvard.edu/annotated-transformer",
-    ),
-    Fault(
-        "mha-causal-hides-with-minus-1e9",
-        "the causal mask adds -1e9 to the logits of hidden keys",
-        spec.MHA_04,
-        heads.attending({"named_mask": heads.causal_minus_1e9}),
-        "https://nlp.seas.harvard.edu/annotated-transformer",
-    ),
-    Fault(
         "mha-bool-added",
         "a bool mask is added as 0 and 1",
         spec.MHA_04,
