@@ -11,7 +11,13 @@ from inferspec.conformance.inputs.attention_lengths import (
     whole_or_thousands,
 )
 from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row
-from inferspec.conformance.inputs.attention_multi_head import heads_on_other_paths, multi_head_calls, routed_heads
+from inferspec.conformance.inputs.attention_multi_head import (
+    heads_on_other_paths,
+    multi_head_calls,
+    routed_heads,
+    with_loud_last_token,
+    with_loud_padding,
+)
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
@@ -168,6 +174,21 @@ def test_masks_act_on_every_head(subject, call):
 )
 def test_masks_act_on_heads_of_128_features(subject, call):
     subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_04, call=multi_head_calls(masks=["bool", "-inf", "lowest"], free_head_dim=[False]), share=0.1)
+def test_what_a_mask_hides_is_hidden_however_loud_it_is(subject, call):
+    subject.agrees(with_loud_padding(call))
+
+
+@requirement(
+    spec.MHA_04,
+    call=multi_head_calls(masks=["causal"], free_head_dim=[False], relation="L=S"),
+    share=0.1,
+)
+def test_a_later_token_is_hidden_however_loud_it_is(subject, call):
+    length = call.arguments["query"].shape[-2]
+    subject.agrees(with_loud_last_token(call), where=np.arange(length)[:, None] < length - 1)
 
 
 @requirement(

@@ -9,9 +9,9 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.attention_lengths import a_late_token, lengths, taken
-from inferspec.conformance.inputs.attention_masks import array_mask
+from inferspec.conformance.inputs.attention_masks import array_mask, encoded
 from inferspec.conformance.strategies import Pick, calls, in_reach
-from inferspec.spec.numerics import UNDERFLOW_GAP, numpy_dtype
+from inferspec.spec.numerics import UNDERFLOW_GAP, f64, numpy_dtype
 
 
 @calls
@@ -117,3 +117,27 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
         value=value[None].astype(np.float32).astype(numpy_dtype(dtype)),
     )
     return call, attended[:, shuffles["wo"]][None]
+
+
+def with_loud_padding(call: Call) -> Call:
+    """The call whose mask hides the last third of the keys from every query, where they and their values are so loud that
+    adding -1e4 does not hide them."""
+    keys = call.arguments["key"].shape[-2]
+    mask = encoded(np.arange(keys) < max(keys * 2 // 3, 1), call.features["masks"], call.features["dtypes"])
+    return _louder(call, -(-keys // 3) if keys > 1 else 0).having(mask=mask)
+
+
+def with_loud_last_token(call: Call) -> Call:
+    """The causal call whose last key and value, which the last query alone sees, are as loud."""
+    return _louder(call, 1)
+
+
+def _louder(call: Call, tokens: int) -> Call:
+    """The last tokens' keys and values are so many times as loud; -1e9, which many add to hide a key, still does."""
+    size = in_reach(1e5, call.features["dtypes"], 30.0)
+
+    def loud(x: np.ndarray) -> np.ndarray:
+        last = np.arange(x.shape[-2])[:, None] >= x.shape[-2] - tokens
+        return np.where(last, f64(x) * size, f64(x)).astype(np.float32).astype(x.dtype)
+
+    return call.having(key=loud(call.arguments["key"]), value=loud(call.arguments["value"]))

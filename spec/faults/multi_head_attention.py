@@ -212,6 +212,20 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/Dao-AILab/flash-attention#21-change-behavior-of-causal-flag",
     ),
     Fault(
+        "mha-hides-with-minus-10000",
+        "keys are hidden by adding -1e4, which large logits outweigh",
+        spec.MHA_04,
+        heads.attending(masks.hides_with(-1e4)),
+        ENGINEER,
+    ),
+    Fault(
+        "mha-hides-with-minus-100",
+        "keys are hidden by adding -100, which large logits outweigh",
+        spec.MHA_04,
+        heads.attending(masks.hides_with(-100.0)),
+        ENGINEER,
+    ),
+    Fault(
         "mha-bool-added",
         "a bool mask is added as 0 and 1",
         spec.MHA_04,
