@@ -2,28 +2,19 @@
 
 from inferspec.conformance.inputs.decoder import (
     AS_MOST_ARE_PACKED,
+    DENSE,
     LARGE_EPS,
     LARGE_VOCABULARIES,
+    PACKED,
     QKV,
     SHARED_KEYS,
-    THROUGHOUT,
     TRAINED,
-    as_served,
-    as_tiles,
-    hundreds_after_a_few,
-    past_256,
-    past_1024,
-    prompt_then_singles,
-    several_at_once,
 )
 from inferspec.conformance.inputs.llama import (
     close_score_calls,
     forward_calls,
-    incremental_calls,
     low_gate_calls,
-    rewinding_calls,
     scaled_calls,
-    scaled_incremental_calls,
     spare_headed_calls,
 )
 from inferspec.conformance.properties.common import (
@@ -60,29 +51,9 @@ from inferspec.conformance.properties.decoder_calls import (
     without,
     without_fields,
 )
-from inferspec.conformance.properties.scaled_rope import (
-    ATTENTION_FACTORS,
-    refuses_bad_numbers,
-    said_in_both_places,
-    unscaled,
-    with_another_number,
-    with_one_beta,
-    with_points,
-    with_positions_of_training,
-    with_scaling,
-    with_what_else_is_said,
-)
 from inferspec.conformance.strategies import among, fractions, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import llama as spec
-
-SHARES = fractions
-"""Which of some things, as a share of the way through them."""
-
-DENSE = ["dense", THROUGHOUT]
-PACKED = ["4-bit", "8-bit", "2-bit", "mixed", THROUGHOUT]
-
-# a whole sequence at once
 
 
 @requirement(spec.LLAMA_01, call=forward_calls(), share=0.8)
@@ -217,7 +188,7 @@ def test_biases_are_added_where_the_config_asks_for_them(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_09, call=forward_calls(layers=(3, 2), packing=DENSE), which=SHARES, share=0.4)
+@requirement(spec.LLAMA_09, call=forward_calls(layers=(3, 2), packing=DENSE), which=fractions, share=0.4)
 def test_a_change_of_any_tensor_changes_the_logits_as_it_must(subject, call, which):
     subject.agrees(call)
     subject.agrees(one_tensor_changes(call, which))
@@ -235,7 +206,7 @@ def test_close_scores_are_told_apart_in_every_dtype(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_11, call=forward_calls(lengths=(4, 2, 3, 7, 9)), at=SHARES, share=0.3)
+@requirement(spec.LLAMA_11, call=forward_calls(lengths=(4, 2, 3, 7, 9)), at=fractions, share=0.3)
 def test_no_token_changes_the_logits_before_it(subject, call, at):
     no_token_changes_earlier_logits(subject, call, at)
 
@@ -414,7 +385,7 @@ def test_one_model_serves_a_sequence_a_batch_and_a_sequence(subject, call):
     serves_more_and_fewer(subject, call, "tokens", axis=0)
 
 
-@requirement(spec.LLAMA_18, call=forward_calls(packing=DENSE), which=SHARES, share=0.2)
+@requirement(spec.LLAMA_18, call=forward_calls(packing=DENSE), which=fractions, share=0.2)
 def test_another_model_in_between_changes_nothing(subject, call, which):
     depends_on_arguments_alone(subject, call, one_tensor_changes(call, which))
 
@@ -431,7 +402,7 @@ def test_a_model_whose_base_of_rope_differs_by_a_fraction_in_between_changes_not
     depends_on_arguments_alone(subject, whole.kept(0), half.kept(1))
 
 
-@requirement(spec.LLAMA_19, call=forward_calls(), which=SHARES, share=0.3)
+@requirement(spec.LLAMA_19, call=forward_calls(), which=fractions, share=0.3)
 def test_a_missing_tensor_is_refused(subject, call, which):
     refuses(subject, without(call, which)[0])
 
@@ -439,7 +410,7 @@ def test_a_missing_tensor_is_refused(subject, call, which):
 @requirement(
     spec.LLAMA_20,
     call=forward_calls(),
-    which=SHARES,
+    which=fractions,
     way=among(["transposed", "shorter", "longer"]),
     share=0.4,
 )
@@ -452,7 +423,7 @@ def test_an_additional_tensor_is_refused(subject, call):
     refuses_every_additional(subject, call, head_norms=False)
 
 
-@requirement(spec.LLAMA_42, call=forward_calls(packing=DENSE), which=SHARES, share=0.08)
+@requirement(spec.LLAMA_42, call=forward_calls(packing=DENSE), which=fractions, share=0.08)
 def test_a_missing_tensor_is_named(subject, call, which):
     refuses_naming(subject, *without(call, which))
 
@@ -460,7 +431,7 @@ def test_a_missing_tensor_is_named(subject, call, which):
 @requirement(
     spec.LLAMA_42,
     call=forward_calls(packing=DENSE),
-    which=SHARES,
+    which=fractions,
     way=among(["transposed", "shorter", "longer"]),
     share=0.08,
 )
@@ -468,7 +439,7 @@ def test_a_misshaped_tensor_is_named(subject, call, which, way):
     refuses_naming(subject, *misshaped(call, which, way))
 
 
-@requirement(spec.LLAMA_42, call=forward_calls(packing=DENSE), which=SHARES, share=0.08)
+@requirement(spec.LLAMA_42, call=forward_calls(packing=DENSE), which=fractions, share=0.08)
 def test_an_additional_tensor_is_named(subject, call, which):
     refuses_naming(subject, *with_additional(call, which))
 
@@ -496,353 +467,3 @@ def test_a_negative_token_is_refused(subject, call):
 @requirement(spec.LLAMA_23, call=forward_calls(), past=among([0, 5]), share=0.2)
 def test_a_token_past_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, with_one_token(call, call.arguments["config"]["vocab_size"] + past))
-
-
-# scaled RoPE
-
-
-@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"]), share=0.15)
-def test_linear_scaling_divides_every_frequency_of_rope(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"]), factor=among([1.0, 1]), share=0.05)
-def test_a_factor_of_one_divides_nothing(subject, call, factor):
-    subject.agrees(with_scaling(call, factor=factor))
-
-
-@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"]), share=0.05)
-def test_linear_scaling_goes_on_past_the_positions_that_the_config_says(subject, call):
-    subject.agrees(with_positions_of_training(call))
-
-
-@requirement(spec.LLAMA_33, call=scaled_calls(rope_types=["linear"], layers=(2, 3), lengths=(17, 9)), share=0.03)
-def test_linear_scaling_is_that_of_every_layer(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"]), share=0.21)
-def test_llama3_scaling_divides_low_frequencies_keeps_high_ones_and_mixes_those_between(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"], lengths=(150, 120)), share=0.06)
-def test_llama3_scaling_is_the_same_past_the_positions_of_training(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_34, call=scaled_calls(rope_types=["llama3"], layers=(2, 3), lengths=(17, 9)), share=0.03)
-def test_llama3_scaling_is_that_of_every_layer(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"]), share=0.21)
-def test_yarn_divides_a_share_that_rises_with_the_pair_and_multiplies_queries_and_keys(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"]), share=0.05)
-def test_a_beta_of_yarn_that_is_absent_is_the_usual_one(subject, call):
-    subject.agrees(with_one_beta(call))
-
-
-@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"], lengths=(320, 260), batches=(1,)), share=0.07)
-def test_yarn_scaling_is_the_same_past_the_positions_of_training(subject, call):
-    subject.agrees(with_positions_of_training(call))
-
-
-@requirement(spec.LLAMA_35, call=scaled_calls(rope_types=["yarn"], layers=(2, 3), lengths=(17, 9)), share=0.03)
-def test_yarn_scaling_is_that_of_every_layer(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), said=among(ATTENTION_FACTORS), share=0.12)
-def test_an_attention_factor_of_yarn_is_the_one_that_the_config_says(subject, call, said):
-    subject.agrees(with_scaling(call, **said))
-
-
-@requirement(spec.LLAMA_36, call=scaled_calls(rope_types=["yarn"]), share=0.06)
-def test_the_ramp_of_yarn_is_not_rounded_where_the_config_says_so(subject, call):
-    subject.agrees(with_scaling(call, truncate=False))
-
-
-@requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.25)
-def test_a_scaling_is_that_of_rope_scaling_under_either_name_of_its_kind(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_parameters"]), share=0.12)
-def test_a_scaling_is_that_of_rope_parameters(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_37, call=scaled_calls(rope=["rope_theta"]), share=0.06)
-def test_a_scaling_that_is_said_in_both_places_counts_once(subject, call):
-    subject.agrees(said_in_both_places(call))
-
-
-@requirement(spec.LLAMA_37, call=scaled_calls(), share=0.05)
-def test_what_else_a_scaling_says_changes_nothing(subject, call):
-    subject.agrees(with_what_else_is_said(call))
-
-
-@requirement(spec.LLAMA_37, call=scaled_calls(rope_types=["llama3", "yarn"]), share=0.05)
-def test_the_numbers_of_a_scaling_may_have_a_point(subject, call):
-    subject.agrees(with_points(call))
-
-
-@requirement(spec.LLAMA_18, call=scaled_calls(), share=0.06)
-def test_a_model_whose_rope_is_not_scaled_in_between_changes_nothing(subject, call):
-    depends_on_arguments_alone(subject, unscaled(call).kept(0), call.kept(1))
-
-
-@requirement(spec.LLAMA_18, call=scaled_calls(), which=SHARES, share=0.06)
-def test_a_model_whose_rope_is_scaled_otherwise_in_between_changes_nothing(subject, call, which):
-    depends_on_arguments_alone(subject, with_another_number(call, which).kept(0), call.kept(1))
-
-
-@requirement(spec.LLAMA_38, call=scaled_calls(), share=0.06)
-def test_a_scaling_without_a_factor_is_refused_and_the_field_named(subject, call):
-    refuses_naming(subject, with_scaling(call, factor=None), "factor")
-
-
-@requirement(spec.LLAMA_39, call=scaled_calls(rope_types=["llama3"]), share=0.05)
-def test_bands_of_which_no_rope_can_be_made_are_refused_and_named(subject, call):
-    refuses_bad_numbers(subject, call)
-
-
-@requirement(spec.LLAMA_39, call=scaled_calls(rope_types=["linear", "yarn"]), share=0.06)
-def test_numbers_of_which_no_rope_can_be_made_are_refused_and_named(subject, call):
-    refuses_bad_numbers(subject, call)
-
-
-# with a cache
-
-
-@requirement(spec.LLAMA_24, call=incremental_calls(packing=DENSE), share=0.6)
-def test_chunks_give_the_logits_of_the_whole_however_they_are_cut(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_25, call=incremental_calls(cut=prompt_then_singles, packing=DENSE), share=0.4)
-def test_token_by_token_after_a_prompt_is_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_25,
-    call=incremental_calls(cut=as_served, lengths=(48, 70), batches=(1,), layers=(1,), packing=DENSE, **TRAINED),
-    share=0.25,
-)
-def test_heads_as_large_as_those_of_trained_models_are_right_in_a_cache(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_25,
-    call=incremental_calls(
-        cut=prompt_then_singles, lengths=(3,), batches=(1,), layers=(12,), small=True, packing=DENSE
-    ),
-    share=0.05,
-)
-def test_more_than_ten_layers_have_caches_of_their_own(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_25,
-    call=incremental_calls(
-        cut=prompt_then_singles, packing=["dense"], heads=SHARED_KEYS, lengths=(4,), layers=(1,), small=True
-    ),
-    share=0.12,
-)
-def test_tokens_of_key_heads_that_three_and_four_query_heads_share_are_right(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_25,
-    call=incremental_calls(
-        cut=prompt_then_singles,
-        vocabularies=LARGE_VOCABULARIES[2:],
-        lengths=(3,),
-        layers=(1,),
-        small=True,
-        packing=["dense"],
-    ),
-    share=0.03,
-)
-def test_ids_past_65535_after_a_prompt_are_ids(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_26, call=incremental_calls(cut=several_at_once, packing=DENSE), share=0.4)
-def test_several_tokens_after_others_are_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_26,
-    call=incremental_calls(cut=as_tiles, packing=["dense"], lengths=(70, 67), layers=(1,), small=True),
-    share=0.06,
-)
-def test_chunks_as_long_as_tiles_after_others_are_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_27, call=incremental_calls(batches=(2, 3, 7), packing=DENSE), share=0.3)
-def test_a_batch_in_a_cache_is_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_27,
-    call=incremental_calls(
-        cut=prompt_then_singles, batches=(9, 33, 17), lengths=(3, 4), layers=(1, 2), small=True, packing=DENSE
-    ),
-    share=0.04,
-)
-def test_a_large_batch_in_a_cache_is_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_28, call=incremental_calls(requests=2, packing=DENSE, lengths=(4, 2, 3, 6)), share=0.4)
-def test_requests_that_take_turns_do_not_see_each_other(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_28, call=incremental_calls(requests=3, packing=DENSE, lengths=(4, 2, 3, 6), layers=(1, 2)), share=0.1
-)
-def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_29,
-    call=incremental_calls(
-        cut=past_256,
-        lengths=(320, 270),
-        layers=(1,),
-        batches=(2, 1),
-        heads=[(2, 1), (3, 3), (4, 2)],
-        small=True,
-        packing=DENSE,
-        length=270,
-    ),
-    share=0.03,
-)
-def test_a_cache_past_256_tokens_is_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_29,
-    call=incremental_calls(
-        cut=past_256,
-        lengths=(262,),
-        layers=(2,),
-        batches=(1,),
-        dims=(8,),
-        dtypes=["float32"],
-        heads=[(1, 1)],
-        small=True,
-        packing=["dense"],
-        length=262,
-    ),
-    share=0.01,
-)
-def test_the_caches_of_all_layers_grow_past_256_tokens(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_29,
-    call=incremental_calls(
-        cut=hundreds_after_a_few,
-        lengths=(600, 570),
-        layers=(1,),
-        batches=(1, 2),
-        heads=[(1, 1), (2, 1)],
-        small=True,
-        packing=["dense"],
-        length=600,
-    ),
-    share=0.02,
-)
-def test_a_chunk_of_hundreds_after_a_few_is_the_whole(subject, call):
-    subject.agrees(with_config(call, max_position_embeddings=1024))
-
-
-@requirement(
-    spec.LLAMA_29,
-    call=incremental_calls(
-        cut=past_1024,
-        lengths=(1030,),
-        layers=(1,),
-        batches=(1,),
-        heads=[(1, 1)],
-        small=True,
-        packing=["dense"],
-        length=1030,
-    ),
-    share=0.01,
-)
-def test_a_cache_past_1024_tokens_is_the_whole(subject, call):
-    subject.agrees(with_config(call, max_position_embeddings=2048))
-
-
-@requirement(
-    spec.LLAMA_30,
-    call=incremental_calls(cut=as_served, lengths=(48, 70), batches=(1,), layers=(1,), **AS_MOST_ARE_PACKED),
-    share=0.15,
-)
-def test_prompts_and_tokens_are_right_as_most_models_are_packed(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_30,
-    call=incremental_calls(
-        cut=as_served, lengths=(48,), batches=(2, 4), layers=(1,), packing=["4-bit"], group_sizes=[32, 64]
-    ),
-    share=0.03,
-)
-def test_several_prompts_and_their_tokens_are_right_of_packed_models(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_30, call=incremental_calls(packing=PACKED), share=0.3)
-def test_packed_models_in_a_cache_are_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_31, call=incremental_calls(), share=0.2)
-def test_logits_of_chunks_have_the_dtype_of_the_embedding(subject, call):
-    shapes = [chunk.shape for chunk in call.arguments["chunks"]]
-    shape = (shapes[0][0], sum(length for _, length in shapes), call.arguments["config"]["vocab_size"])
-    returns(subject, call, shape, call.features["dtypes"])
-
-
-@requirement(spec.LLAMA_40, call=scaled_incremental_calls(), share=0.15)
-def test_scaled_rope_in_a_cache_is_the_whole(subject, call):
-    subject.agrees(call)
-
-
-@requirement(
-    spec.LLAMA_40,
-    call=scaled_incremental_calls(rope_types=["yarn"], cut=prompt_then_singles, lengths=(17, 9)),
-    share=0.05,
-)
-def test_yarn_multiplies_queries_and_keys_of_tokens_after_a_prompt(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_43, call=rewinding_calls(packing=DENSE), share=0.1)
-def test_what_is_fed_to_a_cache_that_was_rewound_follows_what_is_left(subject, call):
-    subject.agrees(call)
-
-
-@requirement(spec.LLAMA_43, call=rewinding_calls(requests=2, packing=DENSE), share=0.1)
-def test_requests_that_take_turns_and_are_rewound_do_not_see_each_other(subject, call):
-    subject.agrees(call)

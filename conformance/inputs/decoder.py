@@ -89,6 +89,10 @@ TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabu
 PLAINLY_PACKED = ("dense", "4-bit", THROUGHOUT)
 """How models are packed where a test asks for no other: what few have is a matter of the requirements that are about it."""
 
+DENSE = ["dense", THROUGHOUT]
+PACKED = ["4-bit", "8-bit", "2-bit", "mixed", THROUGHOUT]
+"""What calls that are of no kind of weights, or of packed ones, ask of an envelope."""
+
 AS_MOST_ARE_PACKED = {"packing": ["4-bit", "8-bit"], "group_sizes": [64, 128]}
 
 LARGE_VOCABULARIES = (151_943, 300, 65543)
