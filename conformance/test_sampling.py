@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.sampling import (
     WIDE,
     adversarial,
     beside_borders,
+    border_draws,
     draws_beside_sums,
     exact_draws,
     greedy_calls,
@@ -140,6 +141,19 @@ def test_an_id_of_a_large_vocabulary_is_drawn_by_inverse_cdf(subject, call):
 @requirement(spec.SAMP_22, call=sampler_calls(generators=["given"], filtered=False, values=few_likely))
 def test_each_of_a_few_likely_ids_has_its_exact_share(subject, call):
     chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_50,
+    call=border_draws(generators=["given"], dtypes=["float32"], uniform_dtypes=["float32"], ties=LOWEST),
+    share=0.1,
+)
+def test_a_number_at_the_border_of_two_ids_gives_the_second(subject, call):
+    ids, right = subject.value(call), call.arguments["uniform"] * call.arguments["logits"].shape[-1]
+    if (ids != right).any():
+        raise Nonconformance(
+            f"at the upper border of id {int(right[ids != right][0]) - 1} another than the next comes", call
+        )
 
 
 @requirement(

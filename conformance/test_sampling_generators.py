@@ -177,6 +177,16 @@ def test_a_seed_repeats_its_ids_and_another_gives_others(subject):
                 raise Nonconformance(f"the seed {seed} gives the same ids", call.having(seed=another))
 
 
+@requirement(spec.SAMP_44)
+def test_samplers_of_two_seeds_do_not_share_a_stream(subject):
+    for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 1):
+        one, other = call.having(seed=7), call.having(seed=8)
+        alone = [f64(chooses(subject, one.kept(0))) for _ in range(2)]
+        first, _, second = (f64(chooses(subject, asked)) for asked in (one.kept(1), other.kept(2), one.kept(1)))
+        if not np.array_equal(alone, [first, second]):
+            raise Nonconformance("a sampler with another seed beside it changes its ids", one)
+
+
 @requirement(spec.SAMP_42)
 def test_rows_of_a_seed_do_not_all_get_one_number(subject):
     for call in fixed(subject, many_rows(**OWN, seeded=[True], leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 3):

@@ -199,4 +199,4 @@ def takes_no_right_drafts_back(subject, call):
     again = int(subject.parts(call)["again"][0])
     # The last of them may be fed anew, for the logits after it.
     if again > 1:
-        raise Nonconformance(f"{again} right drafts are taken back from the target's cache at once", call)
+        raise Nonconformance(f"{again} right tokens are fed to the target again at once", call)

@@ -34,7 +34,10 @@ BIASES = Sentence(
 )
 
 # What a config need not say is as in LlamaConfig of transformers; other models have other defaults there.
-HEADS = replace(every.HEADS, text=f"{every.HEADS.text}; without num_key_value_heads every query head has its own")
+HEADS = replace(
+    every.HEADS,
+    text=f"{every.HEADS.text}; without num_key_value_heads, or where that is null, every query head has its own",
+)
 ROPE = replace(every.ROPE, text=f"{every.ROPE.text}, or 10,000 where neither is there")
 
 LLAMA_01 = every.LOGITS.of("LLAMA-01", "Llama")

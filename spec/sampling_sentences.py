@@ -230,5 +230,11 @@ SAMP_49 = _filter(
     "whichever of equal logits survive, those above them do, those below do not, and no fewer survive than top_k and top_p leave",
     source="vllm pull 50979; flashinfer pull 3774; PROPERTIES SA2, SA3",
 )
+SAMP_50 = _sample(
+    "SAMP-50",
+    "a uniform number that the cdf of an id reaches exactly gives the id after it",
+    Level.SHOULD,
+    source="PROPERTIES SA1",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

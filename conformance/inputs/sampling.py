@@ -262,6 +262,16 @@ def exact_draws(pick: Pick, sizes: tuple[int, ...] = (4, 2, 8)) -> Call:
 
 
 @calls
+def border_draws(pick: Pick, sizes: tuple[int, ...] = (4, 2, 8)) -> Call:
+    """Uniform numbers that are sums of the shares of equally likely ids; in float32 nothing of it is rounded."""
+    logits = shaped(pick, alike, sizes)
+    pick("generators")
+    size = logits.shape[-1]
+    uniform = round_to(pick.random.integers(0, size, logits.shape[:-1]) / size, "float32")
+    return pick.call(SAMPLER, temperature=temperature(pick, "one"), logits=logits, uniform=uniform)
+
+
+@calls
 def summed_filters(pick: Pick, sizes: tuple[int, ...] = HUGE) -> Call:
     """top_p in the middle of a sum of thousands of probabilities."""
     dtype = pick("dtypes")

@@ -112,6 +112,13 @@ def same_seed(self: Sampler, a: Arguments) -> np.random.Generator:
     return np.random.default_rng(0 if a.seed is None else a.seed)
 
 
+def stream_of_the_class(self: Sampler, a: Arguments) -> np.random.Generator:
+    """A seed begins the one stream of all samplers anew."""
+    if a.seed is not None and "seeded" not in vars(self):
+        vars(self)["seeded"] = type(self).stream = np.random.default_rng(a.seed)  # type: ignore[attr-defined]
+    return Sampler.generator(self, Arguments(**{**vars(a), "seed": None}))
+
+
 def seed_ignored(self: Sampler, a: Arguments) -> np.random.Generator:
     return Sampler.generator(self, Arguments(**{**vars(a), "seed": None}))
 

@@ -81,6 +81,13 @@ _SAMPLERS = (
         {"ids": changes.by_probability},
         TIRED,
     ),
+    Fault(
+        "sampler-first-to-reach",
+        "the first id whose cdf reaches the uniform number is given: searchsorted from the left",
+        spec.SAMP_50,
+        {"ids": changes.from_zero_up},
+        "https://numpy.org/doc/stable/reference/generated/numpy.searchsorted.html",
+    ),
     Fault("sampler-next-id", "the id after the right one is given", spec.SAMP_22, {"ids": changes.next_id}, TIRED),
     Fault(
         "sampler-turned-number",

@@ -125,6 +125,13 @@ FAULTS: tuple[Fault, ...] = (
         {"generator": changes.seed_ignored},
         "PROPERTIES SA9",
     ),
+    Fault(
+        "own-seed-of-all",
+        "samplers share one stream, which begins anew where one with a seed is made",
+        spec.SAMP_44,
+        {"generator": changes.stream_of_the_class},
+        "mlx.core.random.seed in a constructor",
+    ),
     Fault("own-one-seed", "every seed is the same", spec.SAMP_44, {"generator": changes.one_seed}, "PROPERTIES SA9"),
     Fault(
         "own-seed-0-is-none",
