@@ -223,8 +223,7 @@ class BatchingKVCache(Operation):
         self.add(story, key, value, slot, stale=0)
 
     def add_again(self, story: Story, step: int, slot: int) -> None:
-        key, value = story.given[step]
-        self.add(story, key, value, slot, stale=0)
+        self.add_alike(story, step, slot)
 
     def remove(self, story: Story, slot: int) -> None:
         self.check_slot(story, slot)

@@ -144,13 +144,17 @@ def component(page: Page, contract: Contract, operations: Sequence[type[Operatio
 
 
 def cited_property(page: Page, name: str) -> None:
-    """What a property says that requirements cite as their source, and those that do."""
+    """What a property says that requirements and faults cite as their source, and those that do."""
     page.paragraph(f"{name}  {properties()[name].replace('`', '')}", 0, "bold")
     page.paragraph("a property that documented bugs say must hold (spec/PROPERTIES.md)")
     own = [one for contract in contracts() for one in contract.requirements if name in cited(one.source)]
     page.heading("The requirements that cite it", "" if own else "none")
     for one in own:
         page.paragraph(f"{one.id}  {one.text}")
+    faults = [fault for contract in contracts() for fault in contract.faults if name in cited(fault.source)]
+    page.heading("The faults that cite it", "" if faults else "none")
+    for fault in faults:
+        page.paragraph(f"{fault.text} (fault {fault.name}, {fault.kills.id})")
 
 
 def _place(thing: Any) -> str:

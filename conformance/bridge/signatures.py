@@ -29,6 +29,15 @@ SYNONYMS = {
 }
 """Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""
 
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNKNOWN = _Unknown()
+"""A default of which is known no more than that there is one."""
+
 CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -45,8 +54,7 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
 
 
 def _parameters_of_extension(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """The same of a function of nanobind's, which tells its forms as text, where it has one alone: of a default is known no
-    more than that there is one."""
+    """The same of a function of nanobind's, which tells its forms as text, where it has one alone."""
     forms: Sequence[Any] = getattr(function, "__nb_signature__", ())
     if type(function).__name__ not in ("nb_func", "nb_method") or len(forms) != 1:
         return None
@@ -56,13 +64,13 @@ def _parameters_of_extension(function: Callable[..., Any]) -> list[inspect.Param
     except SyntaxError:
         return None
     assert isinstance(definition, ast.FunctionDef)
-    taken, unknown = definition.args, ast.Constant(...)
+    taken, unknown = definition.args, ast.Name("unknown", ast.Load())
     for parameter in (node for node in ast.walk(taken) if isinstance(node, ast.arg)):
         parameter.annotation = None
     taken.defaults = [unknown for _ in taken.defaults]
     taken.kw_defaults = [default and unknown for default in taken.kw_defaults]
     bare = ast.fix_missing_locations(ast.Expression(ast.Lambda(taken, unknown)))
-    return list(inspect.signature(eval(compile(bare, "", "eval"))).parameters.values())
+    return list(inspect.signature(eval(compile(bare, "", "eval"), {"unknown": UNKNOWN})).parameters.values())
 
 
 def matched(
@@ -85,7 +93,7 @@ def matched(
     matching = _Matching(own[skip:], parameters, operation.implied, by_name_alone)
     if problem := matching.problem():
         where = operation.signature.operation
-        raise AdapterError(f"{where}({', '.join(map(str, own))}) {problem}; the contract is {spelt(operation)}")
+        raise AdapterError(f"{where}{inspect.Signature(own)} {problem}; the contract is {spelt(operation)}")
     defaults = {**parameters, **operation.insisted}
     insisted = matching.insisted() - operation.required_narrows.keys()
     return matching.names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}

@@ -209,7 +209,7 @@ def reachable(size: float, call: Call, precision: Precision) -> float:
 
 def louder(call: Call, positions: np.ndarray, precision: Precision) -> Call:
     """The same call with large finite keys and values at some positions: logits of either sign, 2e4 and more, or as much of
-    it as class native has room for. Not so large that -1e9, which many add to hide a key, does not."""
+    it as class native has room for. -1e9, which many add to hide a key, still hides them."""
     size = reachable(2e4, call, precision)
     if precision is Precision.NATIVE and call.features["dtypes"] == "float16":
         # Products with them stay finite before they are scaled, too: infinity less infinity would be NaN.

@@ -121,19 +121,19 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
 
 def with_loud_padding(call: Call) -> Call:
     """The call whose mask hides the last third of the keys from every query, where they and their values are so loud that
-    adding -1e4 does not hide them."""
+    adding -1e4 does not hide them, in float16 -100."""
     keys = call.arguments["key"].shape[-2]
     mask = encoded(np.arange(keys) < max(keys * 2 // 3, 1), call.features["masks"], call.features["dtypes"])
     return _louder(call, -(-keys // 3) if keys > 1 else 0).having(mask=mask)
 
 
 def with_loud_last_token(call: Call) -> Call:
-    """The causal call whose last key and value, which the last query alone sees, are as loud."""
+    """The causal call whose last key and value, which the last query alone sees, are as loud as that padding."""
     return _louder(call, 1)
 
 
 def _louder(call: Call, tokens: int) -> Call:
-    """The last tokens' keys and values are so many times as loud; -1e9, which many add to hide a key, still does."""
+    """The last tokens' keys and values are louder by far; -1e9, which many add to hide a key, still hides them."""
     size = in_reach(1e5, call.features["dtypes"], 30.0)
 
     def loud(x: np.ndarray) -> np.ndarray:

@@ -267,7 +267,7 @@ def border_draws(pick: Pick, sizes: tuple[int, ...] = (4, 2, 8)) -> Call:
     logits = shaped(pick, alike, sizes)
     pick("generators")
     size = logits.shape[-1]
-    uniform = round_to(pick.random.integers(0, size, logits.shape[:-1]) / size, "float32")
+    uniform = round_to(pick.random.integers(1, size, logits.shape[:-1]) / size, "float32")
     return pick.call(SAMPLER, temperature=temperature(pick, "one"), logits=logits, uniform=uniform)
 
 

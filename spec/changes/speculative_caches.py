@@ -225,6 +225,22 @@ def nothing_to_rewind(self: Loop, run: Run) -> None:
     pass
 
 
+def begun_without_draft_cache(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+    cache = players[0].make_cache()
+    self.check_caches(cache, [])
+    return self.ids(Run(*players, self.taken(request), cache, [], self.prompt(request)))
+
+
+def target_alone_rewound(self: Loop, run: Run) -> None:
+    self.take_back(run.target_cache, max(self.excess(run, run.target_cache), 0))
+
+
+WITHOUT_DRAFT_CACHE: Change = {
+    "begin": begun_without_draft_cache,
+    "lacking": lambda self, run, cache: Loop.lacking(self, run, cache) if cache else run.sequence + run.drafted,
+    "rewind": target_alone_rewound,
+}
+
 WITHOUT_CACHES: Change = {
     "begin": begun_without_caches,
     "lacking": lambda self, run, cache: run.sequence + run.drafted,

@@ -76,7 +76,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "loading-scaling-of-the-first-layer",
-        "the first layer takes the scaling of RoPE out of what config.json says, and those after it find none",
+        "the first layer takes the scaling of RoPE out of the config, and those after it find none",
         LOAD_26,
         {"decoder": changes.of_the_first_layer(lambda config: "rope_factors" not in config)},
         "a pop",

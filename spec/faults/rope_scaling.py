@@ -23,6 +23,7 @@ def every(fault: Define) -> None:
     llama3(fault)
     yarn(fault)
     fields_of_yarn(fault)
+    first_layers(fault)
     places(fault)
     refusals(fault)
     cached(fault)
@@ -63,14 +64,6 @@ def linear(fault: Define) -> None:
         changes.ends_with_the_model("linear"),
         "a table of as many rows",
     )
-    for number, kind in ((33, "linear"), (34, "llama3"), (35, "yarn")):
-        fault(
-            number,
-            f"{kind}-of-the-first-layer",
-            f"the first layer takes the kind {kind} out of the config, and those after it find none",
-            changes.of_the_first_layer(_is_of(kind)),
-            "a pop",
-        )
     fault(
         33, "scaled-keys-alone", "keys are turned by scaled frequencies, queries are not", changes.one_alone("k_norm")
     )
@@ -88,6 +81,17 @@ def linear(fault: Define) -> None:
         changes.kept_by_kind(),
         "the kind of vllm pull 1867",
     )
+
+
+def first_layers(fault: Define) -> None:
+    for number, kind in ((33, "linear"), (34, "llama3"), (35, "yarn")):
+        fault(
+            number,
+            f"{kind}-of-the-first-layer",
+            f"the first layer takes the kind {kind} out of the config, and those after it find none",
+            changes.of_the_first_layer(_is_of(kind)),
+            "a pop",
+        )
 
 
 def _is_of(kind: str) -> Callable[[Mapping[str, Any]], bool]:

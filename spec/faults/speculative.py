@@ -605,6 +605,12 @@ VARIANTS: tuple[Variant, ...] = (
         unmet=("SPEC-39",),
     ),
     Variant(
+        "speculative-draft-without-cache",
+        "the draft is fed all of the text in every call, without a cache",
+        GENERATE,
+        caches.WITHOUT_DRAFT_CACHE,
+    ),
+    Variant(
         "speculative-without-caches",
         "both models are fed all of the text in every call, without a cache",
         GENERATE,
