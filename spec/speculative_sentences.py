@@ -204,7 +204,7 @@ SPEC_45 = _loop(
 SPEC_46 = _loop("SPEC-46", "ids are Python integers", aspect=Aspect.DTYPE, source="PROPERTIES X4")
 SPEC_47 = _loop(
     "SPEC-47",
-    "a target or draft of whose cache any layer cannot be rewound is refused before a model is called, but by who makes no cache of it",
+    "a target or draft whose cache is used and has a layer that cannot be rewound is refused before a model is called",
     aspect=Aspect.GUARD,
     source="mlx-lm f56d9971; PROPERTIES SP7",
 )

@@ -46,6 +46,7 @@ def test_a_property_goes_by_its_name_and_tells_who_cites_it(capsys):
     assert text.startswith(f"RO3 {properties()['RO3']}")
     assert "ROPE-07 positions, frequencies and angles are computed in float32" in text
     assert "ROPE-01" not in text
+    assert "a token sees the last 256 alone (fault llama-window-of-256, LLAMA-01)" in told(capsys, "CM5")
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import ml_dtypes
@@ -92,8 +93,28 @@ def test_functions_of_an_extension_are_read_by_what_they_tell_as_text(folder):
     assert found.targets["scaled_dot_product_attention"].narrowed == {"scales": ("given",)}
 
 
+def test_a_method_of_an_extension_is_read_likewise():
+    assert [p.name for p in parameters_of(mx.array.reshape)] == ["self", "shape", "stream"]
+
+
 def test_a_function_of_an_extension_that_has_two_forms_is_called_like_one_that_tells_nothing():
     assert parameters_of(mx.arange) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("def f(x: array, eps: float = \\0, *, s: object) -> array", "(x, eps=..., *, s)"),
+        ("def f(x: ndarray[shape=(*)]) -> array", None),
+    ],
+)
+def test_a_default_that_an_extension_cannot_write_is_one_and_what_is_no_python_is_not_read(text, read):
+    # The name of the class tells whose function it is, as nanobind's do; it has no signature either.
+    function = type(
+        "nb_func", (), {"__call__": len, "__signature__": "none", "__nb_signature__": ((text, "", None),)}
+    )()
+    found = parameters_of(function)
+    assert (None if found is None else str(inspect.Signature(found))) == read
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ SYNONYMS = {
 
 
 class _Unknown:
+    """Prints as what one writes for a default that is left out."""
+
     def __repr__(self) -> str:
         return "..."
 

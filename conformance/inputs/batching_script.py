@@ -119,7 +119,8 @@ class Script(Steps):
     def add_again(self, step: int, slot: int) -> None:
         """The cache of a request that was refused goes where there is room."""
         self.do("add_again", step=step, slot=slot)
-        self.lengths[slot] = self.steps[step - 1][1]["key"].shape[2]
+        self.lengths[slot] = length = self.steps[step - 1][1]["key"].shape[2]
+        self.longest = max(self.longest, length)
 
     def remove(self, slot: int | None = None) -> int:
         slot = self.pick.one_of(*self.active) if slot is None else slot

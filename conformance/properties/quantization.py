@@ -27,6 +27,7 @@ BROKEN = tuple((bad, number) for bad, ways in WAYS.items() for number in range(w
 GRIDS = ("bits", "group size")
 NOT_OFFERED = tuple(way for way in BROKEN if way[0] in GRIDS)
 UNMATCHED = tuple(way for way in BROKEN if way[0] not in GRIDS)
+"""Ways in which a grid is not one of those that layers take, and ways in which their parts do not fit each other."""
 SAME_BITS = (("dtype", 0), ("dtype", 3))
 
 

@@ -23,7 +23,7 @@ def is_refused_at_once(subject: Trial, call: Call, what: str = "", **bad: Any) -
 
 
 def refuses_what_cannot_be_rewound(subject: Trial, call: Call, which: str) -> None:
-    """A target or draft of whose cache a layer cannot be rewound is refused at once, by who has a cache of it."""
+    """A target or draft of whose cache a layer cannot be rewound is refused at once, unless no cache of it is made."""
     fixed = call.having(**{which: {**call.arguments[which], "fixed": True}})
     try:
         is_refused_at_once(subject, fixed, f"a {which} whose cache cannot be rewound")

@@ -98,9 +98,8 @@ def block_and_the_one_before(self: BlockManager, m: Manager, tokens: Any, index:
 
 def behind_blocks_in_any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     """The hashes of the blocks before are added up, and so are known in any order."""
-    return tuple(sorted(the_block_alone(self, m, tokens, i) for i in range(index))), the_block_alone(
-        self, m, tokens, index
-    )
+    *before, own = (the_block_alone(self, m, tokens, i) for i in range(index + 1))
+    return tuple(sorted(before)), own
 
 
 def any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:

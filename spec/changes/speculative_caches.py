@@ -217,32 +217,19 @@ def rewound_further(self: Loop, run: Run, cache: Cache) -> int:
     )
 
 
-def begun_without_caches(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
-    return self.ids(Run(*players, self.taken(request), [], [], self.prompt(request)))
+def uncached(target_too: bool) -> Change:
+    """The draft is fed all of the text in every call, without a cache, and the target too where that is said."""
 
+    def begin(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
+        cache = [] if target_too else players[0].make_cache()
+        self.check_caches(cache, [])
+        return self.ids(Run(*players, self.taken(request), cache, [], self.prompt(request)))
 
-def nothing_to_rewind(self: Loop, run: Run) -> None:
-    pass
+    def lacking(self: Loop, run: Run, cache: Cache) -> list[int]:
+        return Loop.lacking(self, run, cache) if cache else run.sequence + run.drafted
 
+    def rewind(self: Loop, run: Run) -> None:
+        if run.target_cache:
+            self.take_back(run.target_cache, max(self.excess(run, run.target_cache), 0))
 
-def begun_without_draft_cache(self: Loop, players: tuple[Player, Player], request: Request) -> Iterator[Any]:
-    cache = players[0].make_cache()
-    self.check_caches(cache, [])
-    return self.ids(Run(*players, self.taken(request), cache, [], self.prompt(request)))
-
-
-def target_alone_rewound(self: Loop, run: Run) -> None:
-    self.take_back(run.target_cache, max(self.excess(run, run.target_cache), 0))
-
-
-WITHOUT_DRAFT_CACHE: Change = {
-    "begin": begun_without_draft_cache,
-    "lacking": lambda self, run, cache: Loop.lacking(self, run, cache) if cache else run.sequence + run.drafted,
-    "rewind": target_alone_rewound,
-}
-
-WITHOUT_CACHES: Change = {
-    "begin": begun_without_caches,
-    "lacking": lambda self, run, cache: run.sequence + run.drafted,
-    "rewind": nothing_to_rewind,
-}
+    return {"begin": begin, "lacking": lacking, "rewind": rewind}

@@ -83,21 +83,6 @@ def linear(fault: Define) -> None:
     )
 
 
-def first_layers(fault: Define) -> None:
-    for number, kind in ((33, "linear"), (34, "llama3"), (35, "yarn")):
-        fault(
-            number,
-            f"{kind}-of-the-first-layer",
-            f"the first layer takes the kind {kind} out of the config, and those after it find none",
-            changes.of_the_first_layer(_is_of(kind)),
-            "a pop",
-        )
-
-
-def _is_of(kind: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda scaling: scaling.get("rope_type") == kind
-
-
 def llama3(fault: Define) -> None:
     def it(name: str, text: str, change: Change, source: str = TIRED) -> None:
         fault(34, f"llama3-{name}", text, change, source)
@@ -333,6 +318,21 @@ def fields_of_yarn(fault: Define) -> None:
 
 def _of_quotient(self: Any, factor: float, over: Any, under: Any) -> float:
     return self.of_factor(factor, over / under if over and under else 1)
+
+
+def first_layers(fault: Define) -> None:
+    for number, kind in ((33, "linear"), (34, "llama3"), (35, "yarn")):
+        fault(
+            number,
+            f"{kind}-of-the-first-layer",
+            f"the first layer takes the kind {kind} out of the config, and those after it find none",
+            changes.of_the_first_layer(_is_of(kind)),
+            "a pop",
+        )
+
+
+def _is_of(kind: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda scaling: scaling.get("rope_type") == kind
 
 
 def places(fault: Define) -> None:

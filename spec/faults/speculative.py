@@ -608,13 +608,13 @@ VARIANTS: tuple[Variant, ...] = (
         "speculative-draft-without-cache",
         "the draft is fed all of the text in every call, without a cache",
         GENERATE,
-        caches.WITHOUT_DRAFT_CACHE,
+        caches.uncached(target_too=False),
     ),
     Variant(
         "speculative-without-caches",
         "both models are fed all of the text in every call, without a cache",
         GENERATE,
-        caches.WITHOUT_CACHES,
+        caches.uncached(target_too=True),
         unmet=("SPEC-54",),
     ),
     Variant(
