@@ -13,6 +13,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     alike_in_print,
     asked_again_and_again,
     asked_twice,
+    asked_twice_beside_another,
     computed_again_in_chunks,
     conversation,
     conversations,
@@ -202,6 +203,11 @@ def test_of_what_was_guessed_rightly_only_what_is_new_is_computed(subject, call)
 
 @requirement(spec.ENG_47, call=asked_twice(prefix_caching=[False]), share=0.05)
 def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
+    is_computed_again(subject, call)
+
+
+@requirement(spec.ENG_35, call=asked_twice_beside_another(), share=0.05)
+def test_a_prompt_is_computed_again_though_another_engine_caches_prefixes(subject, call):
     is_computed_again(subject, call)
 
 

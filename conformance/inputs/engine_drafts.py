@@ -82,10 +82,12 @@ def guessed_beside(script: Script) -> None:
 
 @told("outputs", "steps", drafts=["perfect"])
 def guessed_side_by_side(script: Script) -> None:
-    """A request of each of two engines on one model and one draft, which is the model; they are served in turn."""
-    for engine in (0, 1):
+    """A request of each of two engines on one model and one draft, which is the model; they are served in turn. The second may
+    guess less at a time."""
+    guesses = script.pick.one_of(1, script.guesses)
+    for engine, sizes in enumerate(({}, {"sizes": {"num_draft_tokens": guesses}})):
         limit = script.pick.one_of(16, 12)
-        script.add(script.prompt(script.pick.size(1, 12), limit), limit, engine=engine)
+        script.add(script.prompt(script.pick.size(1, 12), limit), limit, engine=engine, **sizes)
 
 
 @told("outputs", "steps", drafts=["perfect"], prefix_caching=[True], page_sizes=[1, 2, 3])

@@ -287,6 +287,15 @@ def asked_twice(script: Script) -> None:
         script.do("step", times=len(tokens) + 4)
 
 
+@told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
+def asked_twice_beside_another(script: Script) -> None:
+    """A prompt, and the same again after it is served, of an engine that caches no prefixes; meanwhile of one that does."""
+    tokens = script.prompt(script.size * 4 + 2 + 3 * script.chunk, 2)
+    for engine, sizes in ((0, {}), (1, {"sizes": {"prefix_caching": True}}), (0, {})):
+        script.add(tokens, 2, engine=engine, **sizes)
+        script.do("step", times=len(tokens) + 4, engine=engine)
+
+
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], **PLAIN)
 def budgets_behind_hits(script: Script) -> None:
     """A prompt of some pages, and when it is served several at once that begin with it and have a chunk or more of their own."""

@@ -68,12 +68,15 @@ def draft_taken_for_its_own(self: Engine, m: State, r: Request) -> tuple[Memory,
     return Engine.rewound(self, m, r)
 
 
-def size_on_the_class(self: Engine, a: Arguments, clock: Any) -> State:
-    """How many tokens a page has is written to the class."""
-    type(self).size = a.page_size  # type: ignore[attr-defined]
-    return Engine.fresh(self, a, clock)
+def on_the_class(limit: str) -> Change:
+    """A limit is written to the class, and read there in every step."""
 
+    def fresh(self: Engine, a: Arguments, clock: Any) -> State:
+        setattr(type(self), limit, getattr(a, limit))
+        return Engine.fresh(self, a, clock)
 
-def the_class_s_size(self: Engine, m: State) -> list[tuple[int, int]]:
-    m.a = Arguments(**{**vars(m.a), "page_size": type(self).size})  # type: ignore[attr-defined]
-    return Engine.step(self, m)
+    def step(self: Engine, m: State) -> list[tuple[int, int]]:
+        m.a = Arguments(**{**vars(m.a), limit: getattr(type(self), limit)})
+        return Engine.step(self, m)
+
+    return {"fresh": fresh, "step": step}

@@ -536,17 +536,6 @@ def leaves_out_the_cancelled(self: Engine, m: State) -> list[tuple[int, int]]:
     return [(name, token) for name, token in Engine.step(self, m) if name not in m.gone]
 
 
-def limits_on_the_class(self: Engine, a: Arguments, clock: Any) -> State:
-    """How many may run is written to the class."""
-    type(self).limit = a.max_requests  # type: ignore[attr-defined]
-    return Engine.fresh(self, a, clock)
-
-
-def the_class_s_limits(self: Engine, m: State) -> None:
-    m.a = Arguments(**{**vars(m.a), "max_requests": type(self).limit})  # type: ignore[attr-defined]
-    Engine.admit(self, m)
-
-
 def pages_of_all(self: Engine, a: Arguments, clock: Any) -> State:
     m = Engine.fresh(self, a, clock)
     first = _first_of_its_call(self, m)

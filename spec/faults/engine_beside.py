@@ -14,6 +14,11 @@ def _of_all(name: str, mistake: str, change: Change) -> Fault:
     return _fault(f"{name}-of-all", f"{mistake}, by its id, for all engines", spec.ENG_35, change, "PROPERTIES X7")
 
 
+def _of_the_class(name: str, what: str, limit: str, source: str = "PROPERTIES X7") -> Fault:
+    mistake = f"{what} is the class's own: that of the engine that was made last"
+    return _fault(f"{name}-of-the-class", mistake, spec.ENG_35, changes.on_the_class(limit), source)
+
+
 FAULTS: tuple[Fault, ...] = (
     _of_all("arrivals", "when a request came is kept in one place", changes.of_all("arrival")),
     _of_all(
@@ -37,11 +42,10 @@ FAULTS: tuple[Fault, ...] = (
             "rewound": changes.draft_taken_for_its_own,
         },
     ),
-    _fault(
-        "page-size-of-the-class",
-        "how many tokens a page has is the class's own: that of the engine that was made last",
-        spec.ENG_35,
-        {"fresh": changes.size_on_the_class, "step": changes.the_class_s_size},
-        "nano-vLLM, Sequence.block_size; PROPERTIES X7",
+    _of_the_class(
+        "page-size", "how many tokens a page has", "page_size", "nano-vLLM, Sequence.block_size; PROPERTIES X7"
     ),
+    _of_the_class("limits", "how many may run", "max_requests"),
+    _of_the_class("num-draft-tokens", "how many ids are guessed at a time", "num_draft_tokens"),
+    _of_the_class("prefix-caching", "whether prefixes are cached", "prefix_caching"),
 )

@@ -394,13 +394,6 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7, CB4",
     ),
     _fault(
-        "limits-of-the-class",
-        "how many may run is the class's own: that of the engine that was made last",
-        spec.ENG_35,
-        {"fresh": changes.limits_on_the_class, "admit": changes.the_class_s_limits},
-        "PROPERTIES X7",
-    ),
-    _fault(
         "cache-of-all",
         "engines share a prefix cache and not the pages",
         spec.ENG_35,

@@ -77,7 +77,9 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     watched = "computing" in a.seen or any(step == "fail" for step, _ in a.steps)
     used = (_Used(model), _Used(draft)) if watched else ()
     fuse = _fuse(*used) if used else _NONE
-    told = watch(lambda clock, **other: make(model, **{**options, **other}, **taken(make, clock=clock)), a, fuse)
+    told = watch(
+        lambda clock, **other: make(model, **{**options, **taken(make, **other)}, **taken(make, clock=clock)), a, fuse
+    )
     return {**told, **_failures(a.steps, used)}
 
 
