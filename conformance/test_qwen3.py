@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.qwen3 import (
 from inferspec.conformance.properties.common import (
     claimed,
     depends_on_arguments_alone,
+    is_right_if_taken,
     keeps_arguments,
     keeps_dicts,
     refuses,
@@ -47,6 +48,7 @@ from inferspec.conformance.properties.decoder_calls import (
     with_loud_stream,
     with_one_token,
     with_the_largest_score_last,
+    with_window,
     without,
 )
 from inferspec.conformance.strategies import among, fractions, in_views
@@ -449,3 +451,15 @@ def test_a_negative_token_is_refused(subject, call):
 @requirement(spec.QWEN3_23, call=forward_calls(), past=among([0, 5]), share=0.2)
 def test_a_token_past_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, with_one_token(call, call.arguments["config"]["vocab_size"] + past))
+
+
+@requirement(
+    spec.QWEN3_44,
+    call=forward_calls(packing=DENSE, lengths=(7, 5, 9), layers=(2, 3)),
+    window=among([2, 3, 1]),
+    first=among([1, 0]),
+    typed=among([False, True]),
+    share=0.12,
+)
+def test_a_sliding_window_is_kept_to_or_refused(subject, call, window, first, typed):
+    is_right_if_taken(subject, with_window(call, window, first, typed))

@@ -16,8 +16,9 @@ from inferspec.conformance.inputs.decoder import (
     several_at_once,
 )
 from inferspec.conformance.inputs.qwen3 import incremental_calls, rewinding_calls, scaled_incremental_calls
-from inferspec.conformance.properties.common import returns
-from inferspec.conformance.properties.decoder_calls import with_config
+from inferspec.conformance.properties.common import is_right_if_taken, returns
+from inferspec.conformance.properties.decoder_calls import with_config, with_window
+from inferspec.conformance.strategies import among
 from inferspec.conformance.suite import requirement
 from inferspec.spec import qwen3 as spec
 
@@ -249,3 +250,14 @@ def test_what_is_fed_to_a_cache_that_was_rewound_follows_what_is_left(subject, c
 @requirement(spec.QWEN3_43, call=rewinding_calls(requests=2, packing=DENSE), share=0.1)
 def test_requests_that_take_turns_and_are_rewound_do_not_see_each_other(subject, call):
     subject.agrees(call)
+
+
+@requirement(
+    spec.QWEN3_45,
+    call=incremental_calls(packing=DENSE, lengths=(8, 6), layers=(2, 3)),
+    window=among([2, 3, 1]),
+    first=among([1, 0]),
+    share=0.15,
+)
+def test_a_sliding_window_is_kept_to_behind_a_cache_or_refused(subject, call, window, first):
+    is_right_if_taken(subject, with_window(call, window, first, typed=False))

@@ -8,8 +8,11 @@ week 1 days 3 and 5.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from inferspec.spec import decoder_sentences as every
-from inferspec.spec.contract import Contract, Requirement, Signature
+from inferspec.spec.contract import Contract, Level, Requirement, Signature
 from inferspec.spec.decoder_sentences import Sentence
 from inferspec.spec.transformer import Decoder, Incremental
 
@@ -20,17 +23,38 @@ class Qwen3(Decoder):
     signature = Signature.parse("Qwen3(config, weights)(tokens)")
     head_norms = True
 
+    def window(self, layer: int, config: Mapping[str, Any]) -> int | None:
+        return config["sliding_window"] if config.get("use_sliding_window") and self.slides(layer, config) else None
 
-class Qwen3Incremental(Incremental):
+    def slides(self, layer: int, config: Mapping[str, Any]) -> bool:
+        """Whether a layer is one of those whose queries see a window."""
+        if kinds := config.get("layer_types"):
+            return kinds[layer] == "sliding_attention"
+        return layer >= config["max_window_layers"]
+
+
+class Qwen3Incremental(Qwen3, Incremental):
     """Tokens to logits, chunk by chunk."""
 
     signature = Signature.parse("Qwen3(config, weights).incremental(chunks, requests=None, rewinds=None)")
-    head_norms = True
 
 
 HEAD_NORMS = Sentence(
     "each head of the queries is normalised over head_dim with q_norm and each of the keys with k_norm, before RoPE",
     "Yang et al. 2025, section 2; tiny-llm course, week 1 day 3",
+)
+
+WINDOW = Sentence(
+    "with use_sliding_window a query of the layers from max_window_layers on, or of those that layer_types calls "
+    "sliding_attention, sees the last sliding_window keys alone, its own among them; or the config is refused",
+    "transformers, Qwen3Config; https://github.com/vllm-project/vllm/issues/39514; PROPERTIES CM5, X13",
+    level=Level.SHOULD,
+)
+CACHED_WINDOW = Sentence(
+    "so does a query behind a cache, of a token or a chunk",
+    "mlx-lm 25a4c836; PROPERTIES CM5",
+    level=Level.SHOULD,
+    cached=True,
 )
 
 QWEN3_01 = every.LOGITS.of("QWEN3-01", "Qwen3")
@@ -76,6 +100,8 @@ QWEN3_40 = every.SCALED_CACHE.of("QWEN3-40", "Qwen3")
 QWEN3_41 = every.KEEPS_DICTS.of("QWEN3-41", "Qwen3")
 QWEN3_42 = every.NAMED.of("QWEN3-42", "Qwen3")
 QWEN3_43 = every.CACHE_REWOUND.of("QWEN3-43", "Qwen3")
+QWEN3_44 = WINDOW.of("QWEN3-44", "Qwen3")
+QWEN3_45 = CACHED_WINDOW.of("QWEN3-45", "Qwen3")
 
 
 CONTRACT = Contract(

@@ -153,6 +153,10 @@ class Decoder(ScaledRope):
         entry = {**config["quantization"], **config["quantization"].get(name, {})}
         return entry["group_size"], entry["bits"]
 
+    def window(self, layer: int, config: Mapping[str, Any]) -> int | None:
+        """How many keys a query of a layer sees at most; None for all."""
+        return None
+
     def layers(self, config: Mapping[str, Any]) -> Sequence[int]:
         """The layers, in the order in which they are applied."""
         return range(config["num_hidden_layers"])
@@ -237,8 +241,10 @@ class Decoder(ScaledRope):
         query = self.placed(self.project(x, f"{name}.q_proj", queries, a, m), f"{name}.q_norm", positions, a, m)
         key = self.placed(self.project(x, f"{name}.k_proj", keys, a, m), f"{name}.k_norm", positions, a, m)
         key, value = self.extended(memory, layer, key, self.project(x, f"{name}.v_proj", keys, a, m))
-        read = self.read_heads(queries, keys)
-        attended = m.by_head(lambda q, k, v, m: self.attend(q, k, v, a, m), query, key[:, :, read], value[:, :, read])
+        read, window = self.read_heads(queries, keys), self.window(layer, a.config)
+        attended = m.by_head(
+            lambda q, k, v, m: self.attend(q, k, v, a, m, window), query, key[:, :, read], value[:, :, read]
+        )
         return m.stored(m.linear(self.merged(attended), self.matrix(f"{name}.o_proj", a)))
 
     def project(self, x: np.ndarray, name: str, heads: int, a: Arguments, m: Exact) -> np.ndarray:
@@ -293,10 +299,18 @@ class Decoder(ScaledRope):
         """Which key/value head each query head reads."""
         return np.arange(queries) // (queries // keys)
 
-    def attend(self, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
-        """softmax(query · keyᵀ · scale) · value over the visible keys."""
+    def attend(
+        self,
+        query: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        a: Arguments,
+        m: Exact,
+        window: int | None = None,
+    ) -> np.ndarray:
+        """softmax(query · keyᵀ · scale) · value over the visible keys, of which the last `window` count."""
         scores = m.passing(self.scored(m.passing(m.product(query, key.swapaxes(-1, -2))), a))
-        visible = self.visible(query.shape[-2], key.shape[-2])
+        visible = self.seen(query.shape[-2], key.shape[-2], window)
         # In place: of a thousand tokens a head has a million scores.
         scores = np.where(visible, scores, -np.inf)
         np.subtract(scores, scores.max(axis=-1, keepdims=True), out=scores)
@@ -312,6 +326,15 @@ class Decoder(ScaledRope):
     def visible(self, length: int, keys: int) -> np.ndarray:
         """Whether query i sees key j, L×S: the last query sees the last key."""
         return np.arange(keys) <= np.arange(length)[:, None] + (keys - length)
+
+    def seen(self, length: int, keys: int, window: int | None) -> np.ndarray:
+        """Whether query i sees key j and has it in its window, L×S."""
+        visible = self.visible(length, keys)
+        return visible if window is None else visible & self.recent(length, keys, window)
+
+    def recent(self, length: int, keys: int, window: int) -> np.ndarray:
+        """Whether key j is among the last `window` up to that of query i, L×S."""
+        return np.arange(keys) > np.arange(length)[:, None] + (keys - length) - window
 
     def mlp(self, x: np.ndarray, name: str, a: Arguments, m: Exact) -> np.ndarray:
         gate, up = (m.stored(m.linear(x, self.matrix(f"{name}.mlp.{part}_proj", a))) for part in ("gate", "up"))

@@ -46,6 +46,12 @@ def refuses_or_reads(subject: Trial, call: Call, *arguments: str, where: np.ndar
         subject.compare(other, seen.value, subject.answer(call), where)
 
 
+def is_right_if_taken(subject: Trial, call: Call) -> None:
+    """A call that need not be taken is right, or refused."""
+    if not subject.observe(call).raised:
+        subject.agrees(call)
+
+
 def refuses_step(subject: Trial, story: tuple[Call, int]) -> None:
     """A story's step of that number is refused, whatever comes after it."""
     call, bad = story

@@ -181,6 +181,15 @@ def with_all_that_is_said(call: Call) -> Call:
     return call.having(config={**{name: x for name, x in whole.items() if name not in absent}, **said})
 
 
+def with_window(call: Call, window: int, first: int, typed: bool) -> Call:
+    """The call on a model whose layers from `first` on see a sliding window alone; typed: as layer_types says, of which the
+    kinds are exchanged."""
+    count = call.arguments["config"]["num_hidden_layers"]
+    said = {"use_sliding_window": True, "sliding_window": window, "max_window_layers": first}
+    kinds = [("sliding_attention", "full_attention")[layer >= first] for layer in range(count)]
+    return with_config(call, **said, **({"layer_types": kinds} if typed else {}))
+
+
 def _without_fraction(number: float) -> float:
     return int(number) if float(number).is_integer() else number
 

@@ -168,8 +168,17 @@ class Llama(_Decoder):
 
 class Qwen3(_Decoder):
     def __init__(self, config: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
-        own = _config(config, norm_qk=True)
+        own = _config(config, norm_qk=True, **_windows(config))
         super().__init__(own, weights, config.get("tie_word_embeddings", False), copy_weights_qwen_3)
+
+
+def _windows(config: dict[str, Any]) -> dict[str, Any]:
+    if not config.get("use_sliding_window"):
+        return {}
+    layers = range(config["num_hidden_layers"])
+    kinds = config.get("layer_types")
+    slide = [kinds[i] == "sliding_attention" if kinds else i >= config["max_window_layers"] for i in layers]
+    return {"sliding_window_size": config["sliding_window"], "sliding_window_indices": [int(one) for one in slide]}
 
 
 def _config(config: dict[str, Any], **more: Any) -> Config:

@@ -98,9 +98,9 @@ def path_lacks_a_feature(holds: Callable[[Path], bool]) -> Change:
     """The kernel of one path of attention never writes the last feature of a head."""
 
     def attend(
-        self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+        self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact, *window: Any
     ) -> np.ndarray:
-        attended = np.array(Decoder.attend(self, query, key, value, a, m))
+        attended = np.array(Decoder.attend(self, query, key, value, a, m, *window))
         queries, keys = self.heads(a.config)
         if holds(Path(query.shape[-2], key.shape[-2], query.shape[-1], queries // keys, self.result_dtype(a))):
             attended[..., -1] = 0.0

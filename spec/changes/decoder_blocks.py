@@ -239,7 +239,7 @@ def known_fields_alone(self: Decoder, config: Mapping[str, Any]) -> None:
 
 
 def sixty_four_features(
-    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact, *window: Any
 ) -> np.ndarray:
     """A kernel made for heads of 64 features."""
-    return Decoder.attend(self, query[..., :64], key[..., :64], value, a, m)
+    return Decoder.attend(self, query[..., :64], key[..., :64], value, a, m, *window)

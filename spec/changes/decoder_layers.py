@@ -39,11 +39,17 @@ def sees_the_next(self: Decoder, length: int, keys: int) -> np.ndarray:
 
 
 def hidden_by_ten_thousand(
-    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+    self: Decoder,
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    a: Arguments,
+    m: Exact,
+    window: int | None = None,
 ) -> np.ndarray:
     """What half precision can hold stands for minus infinity."""
     scores = self.scored(m.product(query, key.swapaxes(-1, -2)), a)
-    scores = scores - np.where(self.visible(query.shape[-2], key.shape[-2]), 0.0, 1e4)
+    scores = scores - np.where(self.seen(query.shape[-2], key.shape[-2], window), 0.0, 1e4)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return m.stored(m.product(weights / weights.sum(axis=-1, keepdims=True), value))
 
@@ -71,9 +77,9 @@ def head_of_codes(self: Decoder, a: Arguments) -> Matrix:
 
 
 def long_rows_of_the_first(
-    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact
+    self: Decoder, query: np.ndarray, key: np.ndarray, value: np.ndarray, a: Arguments, m: Exact, *window: Any
 ) -> np.ndarray:
-    attended = Decoder.attend(self, query, key, value, a, m)
+    attended = Decoder.attend(self, query, key, value, a, m, *window)
     attended[:, :, :, 32:] = attended[:, :1, :, 32:]
     return attended
 

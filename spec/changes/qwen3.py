@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from inferspec.spec.contract import Arguments, Change
 from inferspec.spec.numerics import f64
+from inferspec.spec.qwen3 import Qwen3
 from inferspec.spec.stochastic import Exact
 from inferspec.spec.transformer import Decoder
 
@@ -45,12 +47,48 @@ def over_all_heads(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarra
     return self.turn(normed, positions, a, m)
 
 
-def window_that_is_off(self: Decoder, scores: np.ndarray, a: Arguments) -> np.ndarray:
-    length, keys = scores.shape[-2:]
-    place = np.arange(length)[:, None] + (keys - length)
-    window = a.config.get("sliding_window") or keys
-    return np.where(np.arange(keys) > place - window, Decoder.scored(self, scores, a), -np.inf)
-
-
 def eps_of_heads(self: Decoder, name: str, config: Any) -> float:
     return 1e-6 if name.endswith(("q_norm", "k_norm")) else config["rms_norm_eps"]
+
+
+def wider_by_one(self: Qwen3, length: int, keys: int, window: int) -> np.ndarray:
+    return Qwen3.recent(self, length, keys, window + 1)
+
+
+def dropped_for_one_token(self: Qwen3, length: int, keys: int, window: int) -> np.ndarray:
+    """A single token needs no mask, and sees the whole cache."""
+    return np.full((length, keys), True) if length == 1 else Qwen3.recent(self, length, keys, window)
+
+
+def cut_to_the_last(self: Qwen3, length: int, keys: int, window: int) -> np.ndarray:
+    """Behind a cache a window of keys is left of it when a chunk is attended, whose first tokens then see fewer."""
+    kept = np.arange(keys) >= keys - max(window, length)
+    return Qwen3.recent(self, length, keys, window) & kept
+
+
+def counted_from_the_chunk(self: Qwen3, length: int, keys: int, window: int) -> np.ndarray:
+    """A window is laid over the positions within a chunk: what is cached is in all of them."""
+    cached = np.arange(keys) < keys - length
+    return Qwen3.recent(self, length, keys, window) | cached
+
+
+def of_the_first_layer(self: Qwen3, layer: int, config: Mapping[str, Any]) -> bool:
+    """One mask is made for all layers, of the first one's kind."""
+    return Qwen3.slides(self, 0, config)
+
+
+def below_the_limit(self: Qwen3, layer: int, config: Mapping[str, Any]) -> bool:
+    if config.get("layer_types"):
+        return Qwen3.slides(self, layer, config)
+    return layer < config["max_window_layers"]
+
+
+def by_number_alone(self: Qwen3, layer: int, config: Mapping[str, Any]) -> bool:
+    """layer_types is not read."""
+    return layer >= config["max_window_layers"]
+
+
+def refused(self: Qwen3, config: Mapping[str, Any]) -> None:
+    Qwen3.guard_config(self, config)
+    if config.get("use_sliding_window"):
+        raise ValueError("use_sliding_window is not implemented")

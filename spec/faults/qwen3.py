@@ -14,6 +14,14 @@ def _own(name: str, text: str, change: Change, source: str = TIRED) -> Fault:
     return Fault(f"qwen3-{name}", text, QWEN3_08, change, source)
 
 
+def _of_windows(name: str, text: str, change: Change, source: str = TIRED) -> Fault:
+    return Fault(f"qwen3-window-{name}", text, spec.QWEN3_44, change, source)
+
+
+def _of_cached_windows(name: str, text: str, change: Change, source: str = TIRED) -> Fault:
+    return Fault(f"qwen3-window-{name}", text, spec.QWEN3_45, change, source)
+
+
 FAULTS: tuple[Fault, ...] = shared(
     spec,
     "qwen3",
@@ -36,7 +44,7 @@ FAULTS: tuple[Fault, ...] = shared(
             "qwen3-window-that-is-off",
             "a token sees the last sliding_window alone, also where use_sliding_window is false",
             spec.QWEN3_01,
-            {"scored": changes.window_that_is_off},
+            {"window": lambda self, layer, config: config.get("sliding_window")},
             TIRED,
         ),
         Fault(
@@ -53,7 +61,60 @@ FAULTS: tuple[Fault, ...] = shared(
             {"eps": changes.eps_of_heads},
             TIRED,
         ),
+        _of_windows(
+            "ignored",
+            "sliding windows are not read: every layer sees all",
+            {"window": lambda self, layer, config: None},
+            "https://github.com/vllm-project/vllm/issues/39514",
+        ),
+        _of_windows(
+            "wider-by-one",
+            "a window lets one key more through",
+            {"recent": changes.wider_by_one},
+            "https://github.com/ml-explore/mlx-lm/commit/6fd60d3e",
+        ),
+        _of_windows(
+            "of-the-first-layer",
+            "all layers have the mask of the first one",
+            {"slides": changes.of_the_first_layer},
+            "https://github.com/ml-explore/mlx-lm/commit/465b107c",
+        ),
+        _of_windows("in-all-layers", "every layer has a window", {"slides": lambda self, layer, config: True}),
+        _of_windows(
+            "below-the-limit",
+            "the layers below max_window_layers have the windows, which those from it on should have",
+            {"slides": changes.below_the_limit},
+        ),
+        _of_windows("types-unread", "layer_types is not read", {"slides": changes.by_number_alone}),
+        _of_cached_windows(
+            "ignored-for-one-token",
+            "a single token has no mask, and sees all that is cached",
+            {"recent": changes.dropped_for_one_token},
+            "https://github.com/ml-explore/mlx-lm/commit/25a4c836",
+        ),
+        _of_cached_windows(
+            "cut-to-the-last",
+            "a cache keeps a window of keys when a chunk is put into it, whose first tokens then lack some",
+            {"recent": changes.cut_to_the_last},
+            "https://github.com/ml-explore/mlx-lm/commit/0347b6a7",
+        ),
+        _of_cached_windows(
+            "of-the-chunk",
+            "a window hides what is far back in the chunk, and nothing that is cached",
+            {"recent": changes.counted_from_the_chunk},
+        ),
     ],
 )
 
-VARIANTS: tuple[Variant, ...] = variants("Qwen3", "qwen3")
+VARIANTS: tuple[Variant, ...] = (
+    *variants("Qwen3", "qwen3"),
+    *(
+        Variant(
+            f"qwen3-without-windows{suffix}",
+            "sliding windows are refused",
+            operation,
+            {"guard_config": changes.refused},
+        )
+        for operation, suffix in (("Qwen3", ""), ("Qwen3.incremental", "-incremental"))
+    ),
+)
