@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.inputs.attention import COMMON, attention_calls, routed_attention
+from inferspec.conformance.inputs.attention import COMMON, ONE_HEAD, attention_calls, routed_attention
 from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
     beside_tiles,
     blocks_over_contexts,
     few_over_many,
     large_chunks_over_many,
+    many_keys,
     many_over_few,
     many_tiles,
     one_over_many,
@@ -217,3 +218,22 @@ def test_the_last_queries_alone_attend_as_in_the_whole(subject, call, drop):
     budget = subject.answer(call).budget[..., drop:, :]
     if (np.abs(f64(whole)[..., drop:, :] - f64(part)) > 2 * budget).any():
         raise Nonconformance("the last queries alone give other rows than the whole", call)
+
+
+@requirement(
+    spec.ATTN_22,
+    routed=routed_attention(masks=["bool", "-inf", "lowest"], shapes=many_keys, **ONE_HEAD),
+    share=0.06,
+    shrinks=False,
+)
+def test_tens_of_thousands_of_keys_are_told_apart(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)
+
+
+@requirement(
+    spec.ATTN_22, routed=routed_attention(masks=["causal"], shapes=many_keys, **ONE_HEAD), share=0.04, shrinks=False
+)
+def test_causal_rows_end_where_they_should_among_tens_of_thousands_of_keys(subject, routed):
+    call, expected = routed
+    subject.expects(call, expected)

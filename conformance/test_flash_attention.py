@@ -4,6 +4,7 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention import (
     DEPTHS,
+    ONE_HEAD,
     full_masks,
     louder,
     shifted,
@@ -39,7 +40,6 @@ from inferspec.conformance.inputs.flash_attention import (
     ENCODINGS,
     FEW_ROWS,
     FLASH,
-    ONE_HEAD,
     blocks_of_queries,
     causal_blocks,
     emptied_rows,

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from inferspec.conformance.inputs.attention import ONE_HEAD
 from inferspec.conformance.inputs.attention_lengths import (
     beside_odd_tiles,
     blocks_over_contexts,
     large_chunks_over_many,
+    many_keys,
     many_over_few,
     many_tiles,
     one_over_many,
@@ -27,7 +29,6 @@ from inferspec.conformance.inputs.flash_attention import (
     COMMON_HEADS,
     ENCODINGS,
     FEW_ROWS,
-    ONE_HEAD,
     across_tiles,
     beside_splits,
     blocks_over_many_keys,
@@ -36,7 +37,6 @@ from inferspec.conformance.inputs.flash_attention import (
     full_dim_calls,
     hidden_tiles,
     large_causal_blocks,
-    many_keys,
     past_splits,
     routed_flash,
     routed_tiles,

@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.paged_attention import (
     routed_pages,
     seeing,
     short_beside_long,
+    tens_of_thousands,
     thousands_of_tokens,
     very_long_context,
     within_a_page,
@@ -326,6 +327,18 @@ VERY_LONG = {
 
 @requirement(spec.PAGED_04, call=paged_calls(**VERY_LONG, most_heads=1, masks=["causal"]), share=0.05)
 def test_contexts_of_thousands_of_tokens_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.PAGED_29,
+    call=paged_calls(
+        **{**VERY_LONG, "contexts": tens_of_thousands, "page_sizes": [16, 32, 64, 256]}, most_heads=1, masks=["causal"]
+    ),
+    share=0.04,
+    shrinks=False,
+)
+def test_contexts_of_tens_of_thousands_of_tokens_are_read_to_their_end(subject, call):
     subject.agrees(call)
 
 

@@ -402,6 +402,7 @@ ATTN_21 = _sdpa(
     Aspect.GUARD,
     source="PROPERTIES X9",
 )
+ATTN_22 = _sdpa("ATTN-22", "tens of thousands of keys are all told apart", source="mlx#3360; PROPERTIES X8")
 
 
 def _mask(
@@ -472,7 +473,7 @@ CONTRACT = Contract(
         "free_head_dim": (False, True),
         "other_lengths": (True, False),
         "more_queries": (True, False),
-        "keys": 2**14,
+        "keys": 2**16 + 2**6,
     },
     layouts=("", "BLHD"),
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -265,6 +265,9 @@ PAGED_27 = _paged(
 PAGED_28 = _paged(
     "PAGED-28", "no rows or no queries give an empty result", Level.SHOULD, source="PROPERTIES SD5; PROPERTIES PA5"
 )
+PAGED_29 = _paged(
+    "PAGED-29", "contexts of tens of thousands of tokens are read to their end", source="mlx#3360; PROPERTIES X8"
+)
 
 
 CONTRACT = Contract(
@@ -282,7 +285,7 @@ CONTRACT = Contract(
         "scales": ("default", "given"),
         "scale_signs": ("positive", "any"),
         "queries": ("one", "several"),
-        "context": 16384,
+        "context": 2**16 + 2**6,
         "pages": 2**16 + 2**6,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

@@ -298,6 +298,9 @@ def spoilt(call: Call, bad: str) -> Call:
 COMMON = {"head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
 """What most models have: kernels are written for it first."""
 
+ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
+"""For dear shapes: one key head."""
+
 
 @to_eight
 def padded_batches(pick: Pick, operation: str = SDPA) -> Call:

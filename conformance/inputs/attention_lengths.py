@@ -252,3 +252,9 @@ def large_chunks_over_many(pick: Pick) -> tuple[int, int]:
     """A chunk of a prompt, of more than two blocks of 32, after a thousand tokens."""
     length, keys = pick.one_of((70, 1100), (128, 1153), (65, 1040))
     return length, min(keys, pick.envelope["keys"])
+
+
+def many_keys(pick: Pick) -> tuple[int, int]:
+    """More keys than 15 or 16 bits count."""
+    length, keys = pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
+    return min(length, keys), keys

@@ -112,12 +112,6 @@ def past_splits(pick: Pick) -> tuple[int, int]:
     return pick.one_of(1, 2), pick.upto("keys", 1025, 640, 2049)
 
 
-def many_keys(pick: Pick) -> tuple[int, int]:
-    """More keys than 15 or 16 bits count."""
-    length, keys = pick.size(1, 3), pick.upto("keys", 2**15 + 1000, 2**16 + 50)
-    return min(length, keys), keys
-
-
 def blocks_over_many_keys(pick: Pick) -> tuple[int, int]:
     """Queries of a block over more keys than 15 bits count."""
     return pick.one_of(9, 17), pick.upto("keys", 2**15 + 1000)
@@ -249,8 +243,6 @@ def full_dim_calls(pick: Pick) -> tuple[Call, np.ndarray]:
 FEW_ROWS = [(), (1,), (2,)]
 COMMON_HEADS = {**COMMON, "most_heads": 1, "ratios": [4]}
 """What most models have, small enough for an emulated GPU."""
-ONE_HEAD = {"most_heads": 1, "head_dims": [32, 40, 64], "ratios": [1, 2], "leading_dims": [(), (1,)]}
-"""For dear shapes: one key head."""
 BATCHES_OF_PROMPTS = padded_flash(
     masks=["bool", "-inf", "lowest", "additive"],
     leading_dims=[(2,), (3,)],

@@ -111,6 +111,11 @@ def very_long_context(pick: Pick, page_size: int, length: int) -> int:
     return pick.upto("context", 4097, 8193, 12_000)
 
 
+def tens_of_thousands(pick: Pick, page_size: int, length: int) -> int:
+    """More tokens than 15 or 16 bits count."""
+    return pick.upto("context", 2**15 + 1000, 2**16 + 50)
+
+
 def short_context(pick: Pick, page_size: int, length: int) -> int:
     """Empty, or shorter than L, or neither."""
     return pick.one_of(0, pick.size(0, length), pick.size(0, length + page_size))

@@ -43,6 +43,16 @@ def spreads(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
     return remasks(lambda bias, a: change(np.broadcast_to(bias, full_mask(a)), a))
 
 
+def columns_in_16_bits(bits: type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]) -> Change:
+    """The place of a key is kept in 16 bits where the mask is looked up."""
+
+    def change(bias: np.ndarray, a: Arguments) -> np.ndarray:
+        columns = np.arange(bias.shape[-1]).astype(bits).astype(np.int64)
+        return bias[..., np.clip(columns, 0, None)]
+
+    return spreads(change)
+
+
 def part_block_by_its_first_row(bias: np.ndarray, a: Arguments) -> np.ndarray:
     """Queries past whole blocks of 8 skip the tiles of 64 keys that the first of them does not see, where there are both."""
     rows, keys = bias.shape[-2:]

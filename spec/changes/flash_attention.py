@@ -9,7 +9,6 @@ import numpy as np
 
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.changes.attention import CORE, heads_by, reshapes
-from inferspec.spec.changes.attention_masks import spreads
 from inferspec.spec.changes.attention_variants import divided, finite, nothing, online_sums, single
 from inferspec.spec.changes.attention_weights import empty_rows, exponentials, normalised, rounded, summed
 from inferspec.spec.changes.tiles import Kernel
@@ -288,21 +287,6 @@ def last_block_shifted(self: Operation, value: np.ndarray, a: Arguments) -> np.n
 
 
 # Many keys
-
-
-def columns_in_16_bits(bits: type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]) -> Change:
-    """The place of a key is kept in 16 bits where the mask is looked up."""
-
-    def change(bias: np.ndarray, a: Arguments) -> np.ndarray:
-        columns = np.arange(bias.shape[-1]).astype(bits).astype(np.int64)
-        return bias[..., np.clip(columns, 0, None)]
-
-    return spreads(change)
-
-
-def splits_capped(logits: np.ndarray) -> np.ndarray:
-    """A row is split among at most 32 threadgroups of 1024 keys: later keys are never read."""
-    return np.where(np.arange(logits.shape[-1]) < 32 * 1024, logits, -np.inf)
 
 
 # Honest ways

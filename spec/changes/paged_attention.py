@@ -187,6 +187,10 @@ def lengths(rule: Callable[[Arguments, int, int], int]) -> Change:
     return {"length": length, "place": place}
 
 
+def lengths_as(kind: type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]) -> Change:
+    return lengths(lambda a, row, length: int(np.array(length).astype(kind)))
+
+
 def capacity(a: Arguments, length: int) -> int:
     """Slots of the pages that hold so many tokens."""
     return -(-length // a.page_size) * a.page_size

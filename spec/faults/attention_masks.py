@@ -14,6 +14,27 @@ from inferspec.spec.numerics import f64
 
 ARRAYS: tuple[Fault, ...] = (
     Fault(
+        "sdpa-columns-in-int16",
+        "a key's column in the mask is kept in int16",
+        spec.ATTN_22,
+        changes.columns_in_16_bits(np.int16),
+        MLX + "issues/3360",
+    ),
+    Fault(
+        "sdpa-columns-in-uint16",
+        "a key's column in the mask is kept in uint16",
+        spec.ATTN_22,
+        changes.columns_in_16_bits(np.uint16),
+        MLX + "issues/3360",
+    ),
+    Fault(
+        "sdpa-splits-capped",
+        "keys past 32 splits of 1024 are never read",
+        spec.ATTN_22,
+        attention_weights.softmax_by(attention_weights.splits_capped),
+        MLX + "issues/4022",
+    ),
+    Fault(
         "sdpa-mask-ignored",
         "array masks are ignored",
         spec.ATTN_04,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from inferspec.spec import flash_attention as spec
+from inferspec.spec.changes import attention_masks, tiles
 from inferspec.spec.changes import flash_attention as changes
-from inferspec.spec.changes import tiles
-from inferspec.spec.changes.attention import CORE, one_partial_result_for_a_group
+from inferspec.spec.changes.attention import one_partial_result_for_a_group
 from inferspec.spec.changes.attention_masks import LAST_KEY_OF_A_TILE_BUT_ONE, remasks, sees, split_for_first_row
 from inferspec.spec.changes.attention_paths import columns_in_16_bits
 from inferspec.spec.changes.attention_weights import (
@@ -17,6 +17,7 @@ from inferspec.spec.changes.attention_weights import (
     part_hidden_in_between,
     part_without_keys,
     softmax_by,
+    splits_capped,
     tiles_by_the_first_head,
     tiles_by_the_first_heads,
     weights_by,
@@ -405,21 +406,21 @@ FAULTS: tuple[Fault, ...] = (
         "flash-columns-in-int16",
         "a key's column in the mask is kept in int16",
         spec.FLASH_24,
-        changes.columns_in_16_bits(np.int16),
+        attention_masks.columns_in_16_bits(np.int16),
         MLX + "issues/3360",
     ),
     Fault(
         "flash-columns-in-uint16",
         "a key's column in the mask is kept in uint16",
         spec.FLASH_24,
-        changes.columns_in_16_bits(np.uint16),
+        attention_masks.columns_in_16_bits(np.uint16),
         MLX + "issues/3360",
     ),
     Fault(
         "flash-splits-capped",
         "keys past 32 splits of 1024 are never read",
         spec.FLASH_24,
-        {"weights": lambda self, logits, dtype: CORE.weights(changes.splits_capped(logits), dtype)},
+        softmax_by(splits_capped),
         MLX + "issues/4022",
     ),
     Fault(

@@ -433,6 +433,16 @@ FAULTS = (
         {"scale": lambda self, a: changes.CORE.scale(a) ** 2},
         ENGINEER,
     ),
+    *(
+        Fault(
+            f"paged-lengths-in-{kind.__name__}",
+            f"how long contexts are is kept in {kind.__name__}",
+            spec.PAGED_29,
+            changes.lengths_as(kind),
+            "https://github.com/ml-explore/mlx/issues/3360",
+        )
+        for kind in (np.int16, np.uint16)
+    ),
     *paged_attention_rows.FAULTS,
     *paged_attention_numbers.FAULTS,
     Fault(
