@@ -42,6 +42,7 @@ from inferspec.conformance.properties.decoder_calls import (
     with_additional,
     with_all_that_is_said,
     with_another_base,
+    with_attention_bias,
     with_base,
     with_config,
     with_its_base_twice,
@@ -463,3 +464,8 @@ def test_a_token_past_the_vocabulary_is_refused(subject, call, past):
 )
 def test_a_sliding_window_is_kept_to_or_refused(subject, call, window, first, typed):
     is_right_if_taken(subject, with_window(call, window, first, typed))
+
+
+@requirement(spec.QWEN3_46, call=forward_calls(lengths=(5, 2, 7)), share=0.12)
+def test_biases_of_attention_are_added_or_refused(subject, call):
+    is_right_if_taken(subject, with_attention_bias(call))

@@ -56,6 +56,11 @@ CACHED_WINDOW = Sentence(
     level=Level.SHOULD,
     cached=True,
 )
+BIASES = Sentence(
+    "attention_bias adds a bias to the query, key, value and output projections, or the config is refused",
+    "transformers, Qwen3Config; PROPERTIES X13",
+    level=Level.SHOULD,
+)
 
 QWEN3_01 = every.LOGITS.of("QWEN3-01", "Qwen3")
 QWEN3_02 = every.HEAD.of("QWEN3-02", "Qwen3")
@@ -102,6 +107,7 @@ QWEN3_42 = every.NAMED.of("QWEN3-42", "Qwen3")
 QWEN3_43 = every.CACHE_REWOUND.of("QWEN3-43", "Qwen3")
 QWEN3_44 = WINDOW.of("QWEN3-44", "Qwen3")
 QWEN3_45 = CACHED_WINDOW.of("QWEN3-45", "Qwen3")
+QWEN3_46 = BIASES.of("QWEN3-46", "Qwen3")
 
 
 CONTRACT = Contract(

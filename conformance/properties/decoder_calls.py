@@ -181,6 +181,17 @@ def with_all_that_is_said(call: Call) -> Call:
     return call.having(config={**{name: x for name, x in whole.items() if name not in absent}, **said})
 
 
+def with_attention_bias(call: Call) -> Call:
+    """The call on a model whose projections of attention have biases."""
+    weights, random = call.arguments["weights"], np.random.default_rng(call.seed)
+    biases = {
+        f"{name}.bias": random.normal(scale=0.5, size=outputs).astype(weights["model.norm.weight"].dtype)
+        for name, (outputs, _) in linears(call.arguments["config"]).items()
+        if ".self_attn." in name
+    }
+    return with_config(call, attention_bias=True).having(weights={**weights, **biases})
+
+
 def with_window(call: Call, window: int, first: int, typed: bool) -> Call:
     """The call on a model whose layers from `first` on see a sliding window alone; typed: as layer_types says, of which the
     kinds are exchanged."""

@@ -94,6 +94,14 @@ def unnamed(check: str, of: type[Operation] = Decoder) -> Change:
     return {check: guard}
 
 
+def without_bias(*endings: str) -> Change:
+    def matrix(self: Decoder, name: str, a: Arguments) -> Matrix:
+        right = Decoder.matrix(self, name, a)
+        return replace(right, bias=None) if name.endswith(endings) else right
+
+    return {"matrix": matrix}
+
+
 def path_lacks_a_feature(holds: Callable[[Path], bool]) -> Change:
     """The kernel of one path of attention never writes the last feature of a head."""
 

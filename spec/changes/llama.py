@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from inferspec.spec.contract import Arguments, Change
-from inferspec.spec.stochastic import Matrix
 from inferspec.spec.transformer import Decoder
-
-
-def without_bias(*endings: str) -> Change:
-    def matrix(self: Decoder, name: str, a: Arguments) -> Matrix:
-        right = Decoder.matrix(self, name, a)
-        return replace(right, bias=None) if name.endswith(endings) else right
-
-    return {"matrix": matrix}
 
 
 def one_flag(self: Decoder, name: str, config: Any) -> bool:

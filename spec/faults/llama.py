@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec import llama as spec
 from inferspec.spec.changes import llama as changes
-from inferspec.spec.changes.decoder import passes_over
+from inferspec.spec.changes.decoder import passes_over, without_bias
 from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.faults.decoder import shared, variants
 from inferspec.spec.faults.defining import TIRED
@@ -22,13 +22,13 @@ FAULTS: tuple[Fault, ...] = shared(
         _own(
             "attention-bias-ignored",
             "projections of attention have no bias",
-            changes.without_bias("q_proj", "k_proj", "v_proj", "o_proj"),
+            without_bias("q_proj", "k_proj", "v_proj", "o_proj"),
         ),
-        _own("output-bias-ignored", "the output projection has no bias, as in Qwen2", changes.without_bias("o_proj")),
+        _own("output-bias-ignored", "the output projection has no bias, as in Qwen2", without_bias("o_proj")),
         _own(
             "mlp-bias-ignored",
             "projections of the MLP have no bias",
-            changes.without_bias("gate_proj", "up_proj", "down_proj"),
+            without_bias("gate_proj", "up_proj", "down_proj"),
         ),
         _own("one-bias-flag", "attention_bias stands for the MLP too", {"biased": changes.one_flag}),
         Fault(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferspec.spec import qwen3 as spec
+from inferspec.spec.changes import decoder
 from inferspec.spec.changes import qwen3 as changes
 from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.faults.decoder import shared, variants
@@ -20,6 +21,10 @@ def _of_windows(name: str, text: str, change: Change, source: str = TIRED) -> Fa
 
 def _of_cached_windows(name: str, text: str, change: Change, source: str = TIRED) -> Fault:
     return Fault(f"qwen3-window-{name}", text, spec.QWEN3_45, change, source)
+
+
+def _of_biases(name: str, text: str, *endings: str) -> Fault:
+    return Fault(f"qwen3-{name}", text, spec.QWEN3_46, decoder.without_bias(*endings), "transformers, Qwen3Config")
 
 
 FAULTS: tuple[Fault, ...] = shared(
@@ -61,6 +66,10 @@ FAULTS: tuple[Fault, ...] = shared(
             {"eps": changes.eps_of_heads},
             TIRED,
         ),
+        _of_biases(
+            "attention-bias-ignored", "projections of attention have no bias", "q_proj", "k_proj", "v_proj", "o_proj"
+        ),
+        _of_biases("output-bias-ignored", "the output projection has no bias, as in Qwen2", "o_proj"),
         _of_windows(
             "ignored",
             "sliding windows are not read: every layer sees all",
