@@ -16,7 +16,8 @@ from inferspec.conformance.inputs.decoder import (
     several_at_once,
 )
 from inferspec.conformance.inputs.qwen3 import incremental_calls, rewinding_calls, scaled_incremental_calls
-from inferspec.conformance.properties.common import is_right_if_taken, returns
+from inferspec.conformance.properties.common import returns
+from inferspec.conformance.properties.decoder import is_right_if_its_first_chunk_is_taken
 from inferspec.conformance.properties.decoder_calls import with_config, with_window
 from inferspec.conformance.strategies import among
 from inferspec.conformance.suite import requirement
@@ -260,4 +261,4 @@ def test_requests_that_take_turns_and_are_rewound_do_not_see_each_other(subject,
     share=0.15,
 )
 def test_a_sliding_window_is_kept_to_behind_a_cache_or_refused(subject, call, window, first):
-    is_right_if_taken(subject, with_window(call, window, first, typed=False))
+    is_right_if_its_first_chunk_is_taken(subject, with_window(call, window, first, typed=False))

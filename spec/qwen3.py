@@ -51,7 +51,7 @@ WINDOW = Sentence(
     level=Level.SHOULD,
 )
 CACHED_WINDOW = Sentence(
-    "so does a query behind a cache, of a token or a chunk",
+    "so does a query behind a cache, of a token or a chunk; a model that took the first chunk takes all",
     "mlx-lm 25a4c836; PROPERTIES CM5",
     level=Level.SHOULD,
     cached=True,

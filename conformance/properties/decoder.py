@@ -43,6 +43,12 @@ def each_row_is_right_alone(subject: Trial, call: Call) -> None:
         subject.agrees(call.having(tokens=call.arguments["tokens"][row : row + 1]).kept(0))
 
 
+def is_right_if_its_first_chunk_is_taken(subject: Trial, call: Call) -> None:
+    """A model that need not be taken is refused when it is made or first used, or right to the end."""
+    if not subject.observe(call.having(chunks=call.arguments["chunks"][:1])).raised:
+        subject.agrees(call)
+
+
 def refuses_every_additional(subject: Trial, call: Call, head_norms: bool) -> None:
     """Each tensor that has no place is refused."""
     count = len(additional(call.arguments["config"], head_norms))
