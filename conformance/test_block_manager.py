@@ -35,6 +35,7 @@ from inferspec.conformance.inputs.block_manager_evictions import (
     asked_again,
     emptied,
     evicting,
+    evicting_beside,
     evicting_sharers,
     grown_into_all,
     grown_to_the_last_slot,
@@ -627,6 +628,11 @@ def test_the_list_of_tokens_is_not_changed(subject, call):
 
 @requirement(spec.BLK_31, call=side_by_side(), share=0.5)
 def test_two_managers_keep_apart(subject, call):
+    keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_31, call=evicting_beside(), share=0.1)
+def test_managers_that_evict_keep_apart(subject, call):
     keeps(subject, call, *MUST)
 
 

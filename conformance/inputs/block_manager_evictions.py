@@ -302,6 +302,22 @@ def emptied(pick: Pick) -> Call:
 
 
 @caching
+def evicting_beside(pick: Pick) -> Call:
+    """Prompts are given back, and the second manager gives back more than it has room for; then others take some of the
+    first one's blocks, or all."""
+    script = Script(pick)
+    lines = [script.line(pick.size(1, 3) * script.size) for _ in range(2)]
+    script.fill(0, sum(len(line) for line in lines) // script.size)
+    script.free(*[script.allocate(line) for line in lines])
+    for _ in range(pick.size(2, 3)):
+        script.do("meanwhile", tokens=script.line(script.blocks * script.size), gone=True)
+    for _ in range(pick.size(1, 2)):
+        script.allocate(script.line(script.size), computed=0)
+    script.append(script.any_table(), script.line((script.blocks - len(script.lengths)) * script.size))
+    return script.call()
+
+
+@caching
 def asked_again(pick: Pick, taken: bool) -> Call:
     """A prompt is refused for want of room, and asked for again when there is room. taken: what was cached of it has been
     taken for other tokens meanwhile; or else more of it is cached than at first."""

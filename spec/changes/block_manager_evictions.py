@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 from inferspec.spec.block_manager import BlockManager, Manager, Table
 from inferspec.spec.contract import Arguments
 
@@ -125,6 +127,32 @@ def fresh_with_births(self: BlockManager, a: Arguments) -> Manager:
     m = BlockManager.fresh(self, a)
     m.born, m.clock = {}, 0
     return m
+
+
+def one_order_for_all(self: BlockManager, a: Arguments) -> Manager:
+    """The heap of what was freed, and when, is a default argument."""
+    m, kind = BlockManager.fresh(self, a), type(self)
+    if "order" not in vars(kind):
+        kind.order = []  # type: ignore[attr-defined]
+    m.order, m.when, m.clock = kind.order, {}, 0  # type: ignore[attr-defined]
+    return m
+
+
+def noting_when(self: BlockManager, m: Manager, block: int) -> None:
+    BlockManager.leave(self, m, block)
+    if m.owners[block] == 0:
+        m.when[block] = m.clock = m.clock + 1
+        heapq.heappush(m.order, (m.clock, block))
+
+
+def first_of_the_heap(self: BlockManager, m: Manager) -> int:
+    """What is not free since then is passed over, as it was hit or taken; of another manager nothing is told apart."""
+    fresh = next((block for block in m.free if block not in m.content), None)
+    while fresh is None:
+        when, block = heapq.heappop(m.order)
+        if block in m.free and m.when[block] == when:
+            fresh = block
+    return fresh
 
 
 def noting_the_cached(self: BlockManager, m: Manager, table: Table, index: int) -> None:

@@ -22,6 +22,17 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/openvinotoolkit/openvino.genai/pull/3489",
     ),
     _fault(
+        "one-order-for-all",
+        "managers share the order in which blocks were freed: what one evicts is no more to be had of another",
+        spec.BLK_31,
+        {
+            "fresh": evictions.one_order_for_all,
+            "leave": evictions.noting_when,
+            "next": evictions.first_of_the_heap,
+        },
+        "PROPERTIES X7",
+    ),
+    _fault(
         "forgets-when-free",
         "a block that is freed is forgotten",
         spec.BLK_13,
