@@ -39,6 +39,7 @@ from inferspec.conformance.inputs.scheduler_prefixes import (
     hits,
     hits_at_once,
     hits_beside_one_that_generates,
+    hits_in_use,
     hits_lost_in_the_queue,
 )
 from inferspec.conformance.inputs.scheduler_queues import (
@@ -259,6 +260,11 @@ def test_no_budget_is_left_idle_where_prompts_are_cached(subject, call):
 
 @requirement(spec.SCHED_15, call=hits_at_once(), share=0.15)
 def test_no_budget_is_left_idle_where_prompts_that_come_at_once_are_cached(subject, call):
+    keeps(subject, call, Check.WORK)
+
+
+@requirement(spec.SCHED_15, call=hits_in_use(), share=0.1)
+def test_no_budget_is_left_idle_where_prompts_share_what_is_in_use(subject, call):
     keeps(subject, call, Check.WORK)
 
 

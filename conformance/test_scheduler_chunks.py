@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.scheduler_pools import (
     voided_growing,
 )
 from inferspec.conformance.inputs.scheduler_prefixes import (
+    computed_again_where_it_was_taken,
     conversations,
     ended_together,
     ended_when_resumed,
@@ -170,4 +171,9 @@ def test_what_was_computed_is_not_computed_again_whoever_ended_with_it(subject, 
 
 @requirement(spec.SCHED_48, call=ended_when_resumed(block_sizes=[2, 3, 4, 8]), share=0.2)
 def test_what_a_preempted_request_computed_again_is_not_computed_a_third_time(subject, call):
+    keeps(subject, call, Check.HITS)
+
+
+@requirement(spec.SCHED_48, call=computed_again_where_it_was_taken(block_sizes=[2, 3, 4, 8]), share=0.1)
+def test_what_was_computed_again_where_others_took_its_blocks_is_not_computed_a_third_time(subject, call):
     keeps(subject, call, Check.HITS)

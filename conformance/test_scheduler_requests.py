@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.scheduler_leavers import (
 from inferspec.conformance.inputs.scheduler_pools import resumed
 from inferspec.conformance.inputs.scheduler_refusals import (
     added_again,
+    mended,
     preempted_again,
     senseless,
     steps_of_half_prompts,
@@ -117,6 +118,11 @@ def test_a_second_add_of_who_was_preempted_changes_nothing(subject, story):
 
 @requirement(spec.SCHED_38, story=strangers(), share=0.15)
 def test_a_refused_cancel_changes_nothing(subject, story):
+    keeps_after_refusal(subject, story)
+
+
+@requirement(spec.SCHED_38, story=mended(), share=0.1)
+def test_a_refused_request_can_be_mended_and_added(subject, story):
     keeps_after_refusal(subject, story)
 
 

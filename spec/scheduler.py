@@ -39,7 +39,7 @@ A call is a story: `steps` of one scheduler. A request has the number of the ste
 
 Block ids are told in the order in which they were first seen. Steps beside the methods: `step`, schedule and update;
 `fail`, the model computes the step in part, leaves anything in its slots, and raises; `update_wrongly(how, request)`;
-`add_again`;
+`add_again`; `add_mended`, a request that was refused asks for something else, and is added;
 `cancel_stranger`, a request that was never added; `overwrite`, the caller puts other tokens, and one more, into the list of a
 request's tokens; `pass_by`, requests that are added, cancelled and forgotten;
 `meanwhile`, another scheduler with blocks of its own, perhaps of another size, and larger limits is given a request and takes a step; `finish`, steps until every

@@ -7,7 +7,8 @@ one schedule: it follows what the scheduler did.
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -148,8 +149,8 @@ class _Judge:
         self.arrivals = 0
         self.empty = False
         """Whether the last step was empty."""
-        self.computed: set[tuple[int, ...]] = set()
-        """What sequences begin with, up to the end of a block, that steps computed which were updated."""
+        self.computed: dict[tuple[int, ...], set[int]] = defaultdict(set)
+        """What sequences begin with, up to the end of a block, that steps computed which were updated; and the blocks."""
 
     def judged(self) -> Iterator[Complaint]:
         for number, (method, given) in enumerate(self.a.steps, 1):
@@ -179,6 +180,9 @@ class _Judge:
     def _admissible(self, given: Mapping[str, Any]) -> bool:
         slots = len(given["tokens"]) + given["max_tokens"] - 1
         return bool(given["tokens"]) and given["max_tokens"] > 0 and slots <= self.a.num_blocks * self.a.block_size
+
+    def _add_mended(self, name: str, number: int, request: int, **mended: Any) -> Found:
+        yield from self._add(name, number, **{**self.a.steps[request - 1][1], **mended})
 
     def _add_again(self, name: str, number: int, request: int) -> Found:
         yield from ()
@@ -306,13 +310,7 @@ class _Judge:
 
     def _unshared(self, known: Known, running: Sequence[Known]) -> int:
         """How many blocks a request needs at least, besides those that others may have in common with it."""
-        common = [
-            next(
-                (i for i, pair in enumerate(zip(known.sequence, one.sequence, strict=False)) if pair[0] != pair[1]), at
-            )
-            for one in running
-            for at in (min(len(known.sequence), len(one.sequence)),)
-        ]
+        common = [_alike(known.sequence, one.sequence) for one in running]
         return blocks_of(len(known.sequence), self.a.block_size) - max(common, default=0) // self.a.block_size
 
     def _judge_hits(self, chunks: Sequence[Chunk]) -> Found:
@@ -321,16 +319,24 @@ class _Judge:
             return
         for chunk in chunks:
             if chunk.request in self.known:
-                ends = range(0, len(self.known[chunk.request].sequence), self.a.block_size)
-                there = max(end for end in ends if end == 0 or self._is_computed(chunk.request, end))
+                there = self._held(self.known[chunk.request])
                 if chunk.start < there:
                     yield (
                         Check.HITS,
                         f"the chunk of request {chunk.request} begins at {chunk.start}, and {there} tokens were computed",
                     )
 
-    def _is_computed(self, request: int, end: int) -> bool:
-        return tuple(self.known[request].sequence[:end]) in self.computed
+    def _held(self, known: Known) -> int:
+        """How many tokens of a request, in whole blocks short of its last one, were computed and lie where they were put."""
+        ends = range(self.a.block_size, len(known.sequence), self.a.block_size)
+        return max(itertools.takewhile(lambda end: self._lies_where_it_was_put(known, end), ends), default=0)
+
+    def _lies_where_it_was_put(self, known: Known, end: int) -> bool:
+        """Whether a block that was computed up to this end of it holds what it did."""
+        size, slots = self.a.block_size, self.memory.slots
+        values = known.values[end - size : end]
+        blocks = self.computed.get(tuple(known.sequence[:end]), ())
+        return any([slots.get((block, k)) for k in range(size)] == values for block in blocks)
 
     def _judge_need(self, served: Sequence[Known], preempted: Sequence[int]) -> Found:
         """Blocks must have been short: of those who ran, whatever was admitted and preempted in one step."""
@@ -506,9 +512,19 @@ class _Judge:
         # What the step's own update gave back was not free when it was scheduled.
         if waiting and running < self.a.max_requests and not self._has(name, "finished"):
             head = waiting[0][1]
-            needed = blocks_of(len(self.known[head].sequence), self.a.block_size)
+            needed = blocks_of(len(self.known[head].sequence), self.a.block_size) - self._hit_in_use(self.known[head])
             if needed <= min(self._unused(), int(self._read(name, "free"))):
                 yield Check.WORK, f"{left} tokens and {needed} blocks are left for request {head}, and it waits"
+
+    def _hit_in_use(self, known: Known) -> int:
+        """How many blocks who waits is sure to hit that are in use: those that two who run have, a third can have too."""
+        running = [one for one in self.known.values() if one.state == RUNNING and one.before is None]
+        most = (len(known.sequence) - 1) // self.a.block_size if self.a.prefix_caching else 0
+        common = (min(_alike(known.sequence, one.sequence) // self.a.block_size, most) for one in running)
+        places = Counter(
+            place for one, n in zip(running, common, strict=True) for place in enumerate(one.blocks[:n], 1)
+        )
+        return max((count for (count, _), owners in places.items() if owners > 1), default=0)
 
     # update
 
@@ -532,7 +548,8 @@ class _Judge:
             known.next = chunk.end
             size = self.a.block_size
             ends = range((max(chunk.start, 0) // size + 1) * size, chunk.end + 1, size)
-            self.computed |= {tuple(known.sequence[:end]) for end in ends}
+            for end in ends:
+                self.computed[tuple(known.sequence[:end])].update(chunk.blocks[end // size - 1 : end // size])
             if not chunk.samples:
                 continue
             known.generating = True
@@ -609,6 +626,12 @@ def _chunks(told: Sequence[int]) -> list[Chunk]:
 
 def _work(chunks: Sequence[Chunk]) -> Work:
     return [(chunk.blocks, chunk.start, chunk.tokens) for chunk in chunks]
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many first numbers two lists have in common."""
+    unlike = (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    return next(unlike, min(len(one), len(other)))
 
 
 def _in_two(chunks: Sequence[Chunk], size: int) -> list[int]:

@@ -195,6 +195,8 @@ class Story:
         self.ranks = Ranks(a.num_blocks)
         self.requests: dict[int, Request] = {}
         self.prompts: dict[int, tuple[int, ...]] = {}
+        self.refused: dict[int, Request] = {}
+        """Those that were not taken."""
         self.lists: dict[int, list[int]] = {}
         """The caller's own, whatever a scheduler puts in their place."""
         self.step: Any = None
@@ -212,7 +214,8 @@ class Story:
             if method == "finish":
                 seen |= self._finish(number)
             else:
-                seen |= self._done(str(number), method, {"number": number, **given} if method == "add" else given)
+                adds = method in ("add", "add_mended")
+                seen |= self._done(str(number), method, {"number": number, **given} if adds else given)
         return seen
 
     def _done(self, name: str, method: str, given: Any) -> dict[str, Any]:
@@ -228,10 +231,25 @@ class Story:
 
     def _add(self, number: int, tokens: Sequence[int], max_tokens: int, priority: int, eos: tuple[int, ...]) -> Any:
         request = Request(tokens, max_tokens, priority, eos)
-        own = request.tokens
-        self.scheduler.add(request)
-        self.requests[number], self.prompts[number], self.lists[number] = request, tuple(tokens), own
+        self.refused[number] = request
+        self._take(number, request)
+        del self.refused[number]
         yield from ()
+
+    def _add_mended(self, number: int, request: int, tokens: Sequence[int], max_tokens: int) -> Any:
+        """A request that was refused asks for something else, and is added."""
+        if request not in self.refused:
+            yield "absent", 1
+            return
+        mended = self.refused[request]
+        mended.tokens, mended.max_tokens = list(tokens), max_tokens
+        self._take(number, mended)
+
+    def _take(self, number: int, request: Request) -> None:
+        own = request.tokens
+        prompt = tuple(own)
+        self.scheduler.add(request)
+        self.requests[number], self.prompts[number], self.lists[number] = request, prompt, own
 
     def _add_again(self, request: int) -> Any:
         if request in self.requests:

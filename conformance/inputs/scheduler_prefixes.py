@@ -203,6 +203,37 @@ def ended_when_resumed(pick: Pick) -> Call:
 
 
 @equal_caching
+def computed_again_where_it_was_taken(pick: Pick) -> Call:
+    """A request is preempted with whole blocks, of which the other takes the last; it fills no more of them when it is
+    resumed, and a prompt goes on from it."""
+    script = Script(pick, budgets=(64,))
+    size, script.most = script.size, 2
+    blocks, limit = pick.size(1, 3), pick.size(2, size)
+    first, second = script.tokens(pick.size(1, 2) * size), script.tokens(blocks * size)
+    script.add(first, pick.size(2, 4))
+    script.add(second, limit)
+    script.blocks = (len(first) + len(second)) // size
+    script.do("finish")
+    script.add((*second, *alone(second, limit)[:-1], *script.tokens(1)), 1)
+    return script.end()
+
+
+@equal_caching
+def hits_in_use(pick: Pick) -> Call:
+    """Requests that begin alike come one after the other, as the first of them generate: there is room for the whole of
+    the second, and of the others for what they do not share."""
+    script = Script(pick)
+    size, script.most, blocks = script.size, 8, pick.size(2, 4)
+    known, script.budget = script.tokens(blocks * size), blocks * size + 1
+    for _ in range(pick.size(3, 4)):
+        script.add((*known, *script.tokens(1)), pick.size(5, 8))
+        script.do("step")
+    # The first has a token more when the second comes.
+    script.blocks = blocks + blocks_of(2, size) + blocks + 1
+    return script.end()
+
+
+@equal_caching
 def hits_beside_one_that_generates(pick: Pick) -> Call:
     """Requests come at once and begin with what was computed of one that still generates: there is budget for what is left of each."""
     script = Script(pick)

@@ -48,6 +48,18 @@ def senseless(pick: Pick) -> tuple[Call, Tried]:
 
 
 @calls
+def mended(pick: Pick) -> tuple[Call, Tried]:
+    """A request without a prompt, for no tokens or for more than there are slots; then it asks for what can be done."""
+    script = _before(pick)
+    tokens, limit = script.tokens(pick.size(1, 4)), pick.size(1, 3)
+    wrong = pick.one_of((tokens, 0), ((), limit), (tokens, 100_000), (tokens, -1))
+    bad = script.do("add", tokens=wrong[0], max_tokens=wrong[1], priority=0, eos=())
+    number = script.do("add_mended", request=bad, tokens=tokens, max_tokens=limit)
+    script.slots[number] = len(tokens) + limit - 1
+    return script.end(), bad
+
+
+@calls
 def added_again(pick: Pick, again: bool = False) -> tuple[Call, Tried]:
     """A request that waits, runs, is finished or was cancelled, is added again."""
     script = _before(pick)

@@ -190,6 +190,14 @@ def marks_once(self: Scheduler, s: Serving, entry: Entry) -> None:
         Scheduler.mark(self, s, entry)
 
 
+def marks_what_is_new(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Blocks are counted that were told of, and the count outlives them."""
+    blocks = entry.computed // s.manager.block_size
+    if blocks > vars(entry).get("told", 0):
+        entry.told = blocks
+        Scheduler.mark(self, s, entry)
+
+
 def marks_all_but_the_last(self: Scheduler, s: Serving, entry: Entry) -> None:
     """The last token is thought to be yet to be computed."""
     s.manager.mark_computed(entry.table, max(0, entry.computed - 1))

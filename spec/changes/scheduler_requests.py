@@ -372,6 +372,16 @@ def state_before_checks(self: Scheduler, s: Serving, request: Request) -> None:
     Scheduler.add(self, s, request)
 
 
+def waiting_though_refused(self: Scheduler, s: Serving, request: Request) -> None:
+    """The state of a new request is set before what it asks for is looked at."""
+    self.check_new(s, request)
+    try:
+        Scheduler.add(self, s, request)
+    except ValueError:
+        request.state = "WAITING"
+        raise
+
+
 def void_after_refusal(self: Scheduler, s: Serving, step: Step, tokens: Sequence[int | None]) -> list[Request]:
     """An update that is refused was the step's only one."""
     last, s.step = s.step, None

@@ -243,6 +243,13 @@ def keeps_one_back(self: Scheduler, s: Serving, entry: Entry) -> None:
     Scheduler.allocate(self, s, entry)
 
 
+def room_for_the_whole(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """A request is admitted only where there is room for all its tokens, cached or not."""
+    if blocks_of(len(entry.tokens), s.manager.block_size) > s.manager.num_free:
+        raise ValueError("no room for the whole of it")
+    Scheduler.allocate(self, s, entry)
+
+
 def keeps_a_part_back(part: float) -> Any:
     """A request is admitted only where so large a part of the pool is free, if anybody runs."""
 

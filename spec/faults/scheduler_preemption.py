@@ -153,6 +153,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "marks-what-is-new",
+        "of what a preempted request computes again only blocks are hit that it had not filled before",
+        spec.SCHED_48,
+        {"mark": changes.marks_what_is_new},
+        TIRED,
+    ),
+    _fault(
         "told-while-they-wait",
         "who was preempted is told in each step until it runs again",
         spec.SCHED_49,

@@ -163,6 +163,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
+        "waiting-though-refused",
+        "a request that is refused for what it asks is called waiting: put right, it is refused as known",
+        spec.SCHED_38,
+        {"add": changes.waiting_though_refused},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "second-refusal-ends-another",
         "the second request in a row that is refused has the last one finished",
         spec.SCHED_38,

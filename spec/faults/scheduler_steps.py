@@ -167,6 +167,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{METAL}/9b27db0",
     ),
     _fault(
+        "room-for-the-whole",
+        "a request waits for room for all its blocks, though others have some of them in use",
+        spec.SCHED_15,
+        {"allocate": changes.room_for_the_whole},
+        f"{VLLM}/pull/11565",
+    ),
+    _fault(
         "reserves-to-the-limit",
         "a request waits until there is room for all that it and those who run may generate",
         spec.SCHED_15,
