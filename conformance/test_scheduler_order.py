@@ -155,6 +155,11 @@ def test_nobody_gives_way_to_a_half_computed_prompt_behind(subject, call):
     keeps(subject, call, Check.VICTIM)
 
 
+@requirement(spec.SCHED_19, call=evicted_again(), share=0.2)
+def test_nobody_gives_way_to_one_that_gave_way_before(subject, call):
+    keeps(subject, call, Check.VICTIM)
+
+
 @requirement(spec.SCHED_19, call=long_prompts_ahead(), share=0.15)
 def test_no_prompt_of_a_larger_priority_gives_way(subject, call):
     keeps(subject, call, Check.VICTIM)
@@ -177,6 +182,11 @@ def test_a_larger_priority_takes_no_blocks_from_those_who_run(subject, call):
 
 @requirement(spec.SCHED_20, call=outranked_in_vain(), share=0.2)
 def test_nobody_makes_room_for_one_that_would_not_fit_even_then(subject, call):
+    keeps(subject, call, Check.NEEDLESS)
+
+
+@requirement(spec.SCHED_20, call=outranked_in_vain(full=True), share=0.1)
+def test_nobody_leaves_its_place_to_one_that_finds_no_room(subject, call):
     keeps(subject, call, Check.NEEDLESS)
 
 

@@ -33,9 +33,9 @@ def ranked(pick: Pick) -> Call:
 
 
 @several
-def outranked_in_vain(pick: Pick) -> Call:
+def outranked_in_vain(pick: Pick, full: bool = False) -> Call:
     """A request of a larger priority waits for more blocks than those of smaller priority that run could give up, all together:
-    it needs the whole pool, part of which is held by one that is before it."""
+    it needs the whole pool, part of which is held by one that is before it. full: as many run as may."""
     script = Script(pick, budgets=(64,))
     script.most = 8
     size, rank = script.size, script.grades
@@ -44,6 +44,7 @@ def outranked_in_vain(pick: Pick) -> Call:
         script.add(script.tokens(pick.size(1, size)), 2 * size + 4, priority=rank * number)
         for number in range(1, pick.size(2, 4))
     ]
+    script.most = 1 + len(held) if full else script.most
     # One more for each that runs, so that none of them is short of one.
     script.blocks = sum(blocks_of(script.slots[number], size) + 1 for number in (first, *held))
     for _ in range(pick.size(2, 3)):

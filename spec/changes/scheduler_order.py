@@ -301,6 +301,13 @@ def to_the_front(self: Scheduler, s: Serving, victim: Entry) -> None:
     victim.order = (-100, -s.arrivals)
 
 
+def ahead_once_preempted(self: Scheduler, s: Serving, victim: Entry) -> None:
+    """That it is not preempted for ever, a preempted request is before all of its priority from there on."""
+    Scheduler.preempt(self, s, victim)
+    s.arrivals += 1
+    victim.order = victim.order[0], -s.arrivals
+
+
 def preempted_last(self: Scheduler, s: Serving) -> list[Entry]:
     """Those who never ran go before those who were preempted."""
     return sorted(Scheduler.waiting(self, s), key=lambda entry: (entry.request.state == "PREEMPTED", entry.order))
@@ -377,6 +384,17 @@ def for_those_who_wait(self: Scheduler, s: Serving) -> Step:
         self.admit(s)
     s.step = Step(prefills=self.prefills(s), decodes=decodes, preempted=preempted)
     return s.step
+
+
+def leaves_its_place_in_vain(self: Scheduler, s: Serving) -> Step:
+    """Where nobody may run besides, the last in order leaves its place to one of a higher priority, room for it or not."""
+    running, waiting = self.running(s), self.waiting(s)
+    if len(running) < s.max_requests or not waiting or waiting[0].order[0] >= running[-1].order[0]:
+        return Scheduler.schedule(self, s)
+    self.preempt(s, running[-1])
+    step = Scheduler.schedule(self, s)
+    step.preempted.insert(0, running[-1].request)
+    return step
 
 
 def makes_way_in_vain(self: Scheduler, s: Serving) -> Step:

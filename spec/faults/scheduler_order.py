@@ -245,6 +245,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC3",
     ),
     _fault(
+        "ahead-once-preempted",
+        "a request that was preempted is before all others of its priority from there on",
+        spec.SCHED_19,
+        {"preempt": changes.ahead_once_preempted},
+        TIRED,
+    ),
+    _fault(
         "gives-up-itself",
         "the request that needs a block is preempted itself",
         spec.SCHED_19,
@@ -422,6 +429,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SCHED_20,
         {"decodes": changes.two_at_a_time},
         "https://github.com/sgl-project/sglang/issues/28282",
+    ),
+    _fault(
+        "leaves-its-place-in-vain",
+        "the last of as many as may run is preempted for one of a higher priority that finds no room",
+        spec.SCHED_20,
+        {"schedule": changes.leaves_its_place_in_vain},
+        TIRED,
     ),
     _fault(
         "makes-way-in-vain",
