@@ -45,6 +45,7 @@ from inferspec.conformance.inputs.scheduler_prefixes import (
 from inferspec.conformance.inputs.scheduler_queues import (
     joining_a_crowd,
     joining_where_little_is_left,
+    long_prompt_in_the_midst,
     long_prompts_ahead,
     outranked_when_preempted,
     queued,
@@ -240,6 +241,11 @@ def test_a_step_that_preempts_decodes_for_all_others(subject, call):
 
 @requirement(spec.SCHED_13, call=itself_in_the_midst(block_sizes=[4, 8, 16]), share=0.1)
 def test_a_request_that_gives_way_for_itself_leaves_others_their_turn(subject, call):
+    keeps(subject, call, Check.ALL)
+
+
+@requirement(spec.SCHED_13, call=long_prompt_in_the_midst(), share=0.1)
+def test_a_step_decodes_for_those_behind_a_long_prompt(subject, call):
     keeps(subject, call, Check.ALL)
 
 

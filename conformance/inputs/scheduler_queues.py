@@ -22,6 +22,19 @@ def long_prompts_ahead(pick: Pick) -> Call:
 
 
 @several
+def long_prompt_in_the_midst(pick: Pick) -> Call:
+    """Two requests generate, one of a larger priority and one of a smaller than a long prompt that comes then."""
+    script = Script(pick, budgets=(2, 3, 5))
+    script.most = 8
+    for rank in pick.one_of((3, 1), (1, 3)):
+        script.add(script.tokens(pick.size(1, 2)), pick.size(6, 8), priority=rank * script.grades)
+    script.do("step")
+    script.do("step")
+    script.add(script.tokens(script.budget * pick.size(3, 4)), 2, priority=2 * script.grades)
+    return script.end()
+
+
+@several
 def ranked(pick: Pick) -> Call:
     """Requests of several priorities, some of which come while others run."""
     script = Script(pick, budgets=(64, 3, 8), scarce=pick.one_of(False, True))

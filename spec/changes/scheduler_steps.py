@@ -243,6 +243,14 @@ def keeps_one_back(self: Scheduler, s: Serving, entry: Entry) -> None:
     Scheduler.allocate(self, s, entry)
 
 
+def decodes_before_prompts(self: Scheduler, s: Serving, preempted: list[Request]) -> list[Chunk]:
+    """Those who run are gone through up to one that still computes its prompt."""
+    chunks = Scheduler.decodes(self, s, preempted)
+    first = next((entry for entry in self.running(s) if not entry.decoding), None)
+    before = [entry.request for entry in self.running(s) if first is None or entry.order < first.order]
+    return [chunk for chunk in chunks if chunk.request in before]
+
+
 def room_for_the_whole(self: Scheduler, s: Serving, entry: Entry) -> None:
     """A request is admitted only where there is room for all its tokens, cached or not."""
     if blocks_of(len(entry.tokens), s.manager.block_size) > s.manager.num_free:

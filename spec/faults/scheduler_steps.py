@@ -111,6 +111,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/pull/26765",
     ),
     _fault(
+        "decodes-before-prompts",
+        "those who generate behind a prompt that is still computed are left out",
+        spec.SCHED_13,
+        {"decodes": changes.decodes_before_prompts},
+        TIRED,
+    ),
+    _fault(
         "decodes-for-sixteen",
         "a step decodes for sixteen requests at most",
         spec.SCHED_13,
