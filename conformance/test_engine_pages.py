@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     asked_again_and_again,
     asked_twice,
     asked_twice_beside_another,
+    asked_twice_in_taken_pages,
     computed_again_in_chunks,
     conversation,
     conversations,
@@ -178,6 +179,11 @@ def test_a_request_may_fill_all_pages(subject, call):
 
 @requirement(spec.ENG_38, call=asked_twice(), share=0.08)
 def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
+    is_computed_once(subject, call)
+
+
+@requirement(spec.ENG_38, call=asked_twice_in_taken_pages(), share=0.05)
+def test_a_prompt_that_was_computed_in_pages_of_others_is_not_computed_again(subject, call):
     is_computed_once(subject, call)
 
 

@@ -32,9 +32,9 @@ def failed_prompts(script: Script) -> None:
 
 @told(prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], failing_models=[True], **PLAIN)
 def failed_ends_of_prompts(script: Script) -> None:
-    """A prompt that is cancelled when the last of its chunks has failed; another goes on from it."""
+    """A prompt that is cancelled when the last of its chunks has failed, or its only one; another goes on from it."""
     pick = script.pick
-    length = script.chunk * pick.size(1, 3) + pick.one_of(script.chunk, 3)
+    length = script.chunk * pick.size(0, 3) + pick.one_of(script.chunk, 3)
     first = script.add(script.prompt(length, 3), 3)
     script.do("step", times=-(-length // script.chunk) - 1)
     script.do("fail", after=0, at=pick.one_of("use", "call"))
@@ -294,6 +294,17 @@ def asked_twice_beside_another(script: Script) -> None:
     for engine, sizes in ((0, {}), (1, {"sizes": {"prefix_caching": True}}), (0, {})):
         script.add(tokens, 2, engine=engine, **sizes)
         script.do("step", times=len(tokens) + 4, engine=engine)
+
+
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
+def asked_twice_in_taken_pages(script: Script) -> None:
+    """Prompts of which each takes the pages of the one before, and the last of them once more."""
+    length = script.size * 4 + 2 + 3 * script.chunk
+    prompts = [script.prompt(length, 2) for _ in range(3)]
+    for tokens in (*prompts, prompts[-1]):
+        script.add(tokens, 2)
+        script.do("step", times=len(tokens) + 4)
+    script.shorten()
 
 
 @told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[3, 7], **PLAIN)

@@ -252,6 +252,15 @@ def last_chunk_visible_before(self: Engine, m: State, r: Request, n: int, guesse
     return Engine.feed(self, m, r, n, guesses)
 
 
+def first_chunk_visible_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
+    """The first chunk of a prompt is in the cache when it is handed to the model."""
+    if not r.computed and not r.out:
+        r.computed += n
+        self.publish(m, r)
+        r.computed -= n
+    return Engine.feed(self, m, r, n, guesses)
+
+
 def filled_page_visible_before(self: Engine, m: State, r: Request, n: int, guesses: list[int]) -> np.ndarray:
     """A page that an id fills is in the cache when the id is handed to the model."""
     if self.decodes(r):
@@ -559,6 +568,11 @@ def forgotten_once_hit(self: Engine, m: State, page: int) -> None:
     Engine.leave(self, m, page)
     if page in getattr(m, "hit", ()) and m.owners[page] == 0:
         self.forget(m, page)
+
+
+def what_it_held_kept(self: Engine, m: State, page: int) -> None:
+    """What a page held is no longer hit when another takes it, and nothing that is computed in it later is known."""
+    m.cached.pop(m.content.get(page), None)
 
 
 # pages that come back, or not

@@ -126,6 +126,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "first-chunk-visible-before",
+        "pages of the first chunk of a prompt are hit where it failed",
+        spec.ENG_25,
+        {"feed": changes.first_chunk_visible_before},
+        "PROPERTIES PC5",
+    ),
+    _fault(
         "filled-page-visible-before",
         "a page that an id fills is hit where its step failed",
         spec.ENG_25,
@@ -416,6 +423,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC9",
     ),
     _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": changes.no_hits}, "PROPERTIES PC9"),
+    _fault(
+        "cached-once",
+        "what is computed in a page that held something before is never hit",
+        spec.ENG_38,
+        {"forget": changes.what_it_held_kept},
+        "PROPERTIES PC9",
+    ),
     _fault(
         "budget-for-each",
         "every prompt has max_prefill_tokens of its own in a step",
