@@ -107,7 +107,10 @@ def test_shards_give_what_one_file_gives(subject, call):
 
 @requirement(
     spec.LOAD_24,
-    call=folder_calls(forms=["sharded"], habits=("names not of models", "a model beside", "shards in folders")),
+    call=folder_calls(
+        forms=["sharded"],
+        habits=("names not of models", "a model beside", "shards in folders", "a whole model beside"),
+    ),
     share=0.1,
 )
 def test_the_files_that_an_index_names_are_read_and_no_others(subject, call):

@@ -65,6 +65,7 @@ HABITS = (
     "format of MLX",
     "names not of models",
     "a model beside",
+    "a whole model beside",
     "copies elsewhere",
     "many words",
     "empty texts",
@@ -86,12 +87,13 @@ features of its heads; or with others, of types that are rare; shards whose name
 index of a single one, as mlx-lm writes it; a header of safetensors that is not padded, so that data begin at any byte,
 or whose `__metadata__` has nothing in it, or the format of MLX, or tens of thousands of characters; links to files
 elsewhere whose names say nothing, as the hub's cache has them; texts in a config and in headers that have letters of
-any language; shards that are not called after a model, and one that is and that no index names; counts of a GGUF file
-in the 64 bits that its specification has, where llama.cpp writes 32, or a tokenizer of thousands of words,
-or texts of no letters, or an alignment that is a multiple of 8 and no power of two, or a header that ends where the data
-may begin, without padding. An index may say nothing of sizes, and name shards in folders of their own; a folder within, as training leaves
-it, may be that of another checkpoint, and a GGUF file beside the others hold no tensor of the model. What the files lie in
-may be called anything, with letters of any language, spaces and signs that addresses have for others, or with brackets, which
+any language; shards that are not called after a model, and one that is and that no index names, or a file of a whole
+model as it lies in folders without an index; counts of a GGUF file in the 64 bits that its specification has, where
+llama.cpp writes 32, or a tokenizer of thousands of words, or texts of no letters, or an alignment that is a multiple
+of 8 and no power of two, or a header that ends where the data may begin, without padding. An index may say nothing of
+sizes, and name shards in folders of their own; a folder within, as training leaves it, may be that of another
+checkpoint, and a GGUF file beside the others hold no tensor of the model. What the files lie in may be called
+anything, with letters of any language, spaces and signs that addresses have for others, or with brackets, which
 patterns have for others.
 "copies elsewhere" is what may be refused: shards with other tensors of a name that the index places in another one."""
 

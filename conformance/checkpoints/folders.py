@@ -146,6 +146,9 @@ def _put_beside(folder: Path, weights: Weights, how: _How) -> None:
     if "a model beside" in how.written:
         # As a fine-tuned one's, or what an older download left.
         (folder / "model-99999-of-99999.safetensors").write_bytes(safetensors.content(others))
+    if "a whole model beside" in how.written:
+        # As what was there before the model was saved again, in shards.
+        (folder / "model.safetensors").write_bytes(safetensors.content(others))
     if "a GGUF file beside" in how.written:
         # As a vocabulary alone, or what a quantiser counted.
         (folder / "model.gguf").write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, 0))

@@ -31,8 +31,16 @@ def refuses(habit: str, *forms: str) -> Callable[..., None]:
 
 def takes_what_is_below(self: Load, a: Arguments) -> Arguments:
     """Files are looked for in all folders of a folder, and the tensors of the one below are read last."""
-    if "a checkpoint below" not in a.written or a.form == "gguf":
-        return Load.inner(self, a)
+    return _with_others(self, a) if "a checkpoint below" in a.written and a.form != "gguf" else Load.inner(self, a)
+
+
+def whole_model_first(self: Load, a: Arguments) -> Arguments:
+    """The file of a whole model is read where there is one, and an index where there is none."""
+    return _with_others(self, a) if "a whole model beside" in a.written else Load.inner(self, a)
+
+
+def _with_others(self: Load, a: Arguments) -> Arguments:
+    """With the tensors of another model that lies there."""
     others = {name: x if x.dtype == np.uint32 else -x for name, x in a.weights.items()}
     return Load.inner(self, Arguments(**{**vars(a), "weights": others}))
 

@@ -52,6 +52,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/sgl-project/sglang/pull/21457",
     ),
     Fault(
+        "loading-whole-model-first",
+        "model.safetensors is read where there is one, whatever the index names",
+        LOAD_24,
+        {"inner": changes.whole_model_first},
+        "https://github.com/Blaizzy/mlx-vlm/issues/1329; transformers 5.24, _get_resolved_checkpoint_files",
+    ),
+    Fault(
         "loading-padded-header-needed",
         "a file of safetensors whose header is not padded is refused: its tensors are not aligned",
         LOAD_01,
