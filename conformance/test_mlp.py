@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.mlp import (
     swiglu_calls,
     tail_calls,
     towering_sums,
+    very_many_rows,
     wide_both_ways,
     wide_layers,
 )
@@ -169,6 +170,11 @@ def test_prompts_of_whole_tiles_and_of_more_than_a_thousand_tokens_are_right_in_
 
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=one_short_of_tiles, leading_dims=[(1,), (2,)]), share=0.3)
 def test_rows_one_short_of_tiles_are_right(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_06, call=swiglu_calls(sizes=very_many_rows, leading_dims=[(1,), (2,)]), share=0.02)
+def test_more_rows_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 

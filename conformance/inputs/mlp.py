@@ -66,6 +66,11 @@ def many_rows(pick: Pick) -> tuple[int, int, int]:
     return pick.one_of(3, 1, 2, 5, 8, 9, 31, 33, 65, 66, 130, 257, 513), dims, dims + pick.size(1, 4)
 
 
+def very_many_rows(pick: Pick) -> tuple[int, int, int]:
+    """More rows than 16 bits count, of few dims and hidden dims."""
+    return pick.one_of(65537, 66000), 2, 3
+
+
 def one_short_of_tiles(pick: Pick) -> tuple[int, int, int]:
     """Rows one short of whole tiles, of few dims and hidden dims."""
     dims = pick.size(2, 5)

@@ -12,6 +12,7 @@ from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
     batch_of_one_up_to,
+    counts_rows_in_16_bits,
     decodes_up_to,
     drifts,
     first_row_for_all,
@@ -261,6 +262,13 @@ FAULTS: tuple[Fault, ...] = (
         MLP_06,
         leaves_unwritten(lambda out: out[..., :1024, :] if out.ndim > 1 else out),
         "buffers of as many tokens as fill a chunk of a prompt",
+    ),
+    Fault(
+        "mlp-rows-in-16-bits",
+        "of all rows of a batch those past the 65535th are never written",
+        MLP_06,
+        counts_rows_in_16_bits(),
+        "PROPERTIES X8",
     ),
     Fault(
         "mlp-batch-of-one",
