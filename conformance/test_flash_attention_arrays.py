@@ -27,11 +27,10 @@ from inferspec.conformance.inputs.attention_lengths import (
     tokens_of_large_models,
     whole_prompts,
 )
-from inferspec.conformance.inputs.attention_masks import masks_in_a_row, seeing
+from inferspec.conformance.inputs.attention_masks import ENCODINGS, masks_in_a_row, seeing
 from inferspec.conformance.inputs.flash_attention import (
     BATCHES_OF_PROMPTS,
     COMMON_HEADS,
-    ENCODINGS,
     FEW_ROWS,
     FLASH,
     across_tiles,

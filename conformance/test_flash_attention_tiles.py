@@ -19,6 +19,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     whole_tiles,
 )
 from inferspec.conformance.inputs.attention_masks import (
+    ENCODINGS,
     HIDDEN_STRETCHES,
     hidden_from_a_head,
     seeing,
@@ -27,7 +28,6 @@ from inferspec.conformance.inputs.attention_masks import (
 )
 from inferspec.conformance.inputs.flash_attention import (
     COMMON_HEADS,
-    ENCODINGS,
     FEW_ROWS,
     across_tiles,
     beside_splits,

@@ -11,6 +11,7 @@ from inferspec.spec.numerics import f64, largest, numpy_dtype
 
 HIDING = ("bool", "-inf", "lowest")
 """The encodings of an array mask that hides keys."""
+ENCODINGS = list(HIDING)
 
 
 def without_beginning(call: Call, part: float) -> Call:

@@ -17,7 +17,7 @@ from inferspec.conformance.inputs.attention import (
     to_eight,
 )
 from inferspec.conformance.inputs.attention_lengths import taken
-from inferspec.conformance.inputs.attention_masks import HIDING, encoded
+from inferspec.conformance.inputs.attention_masks import encoded
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, numpy_dtype
 
@@ -252,5 +252,3 @@ BATCHES_OF_PROMPTS = padded_flash(
 
 ORDINARY = {FLASH: flash_calls}
 """The widest calls of the operation."""
-
-ENCODINGS = list(HIDING)
