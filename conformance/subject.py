@@ -43,6 +43,8 @@ class Description:
     kernel_path: str = "none"
     """What ran its kernels (`metal.kernel_path`); known after the smoke stage."""
     offers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """operation -> what is left of its envelope, by what it has made; known after the smoke stage."""
     broken: dict[str, str] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     """operation -> why it is not claimed, where a layout tells."""
@@ -63,6 +65,10 @@ class Description:
         described.broken = {name: readable(why) for name, why in described.broken.items()}
         described.absent = {name: readable(why) for name, why in described.absent.items()}
         return described
+
+    def narrowed(self, operation: str) -> Mapping[str, Any]:
+        """What is left of the envelope of an operation that is offered, since parameters or methods are missing."""
+        return self.shown.get(operation, self.offers[operation]["narrowed"])
 
     def differing(self, other: Description) -> str:
         """The first thing that another description declares otherwise, "" where there is none."""

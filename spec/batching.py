@@ -175,6 +175,7 @@ class BatchingKVCache(Operation):
         "update_and_fetch": ("key", "value", "mask_length"),
     }
     optional_methods: ClassVar = {"offsets": ("offsets", (False,))}
+    only_read = frozenset({"offsets"})
     asides: ClassVar = {"seen_by_idle": "BATCH-04", "finite": "BATCH-05"}
     beside: ClassVar[tuple[Beside, ...]] = (Beside("KVCache", modelled=True),)
 

@@ -186,6 +186,8 @@ class Operation:
     """method -> what a driver hands it, in this order. A subject's own must take so many, of whatever names."""
     optional_methods: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
     """method -> (envelope key, what is left of it) when a subject's object lacks the method."""
+    only_read: ClassVar[frozenset[str]] = frozenset()
+    """Those of the optional methods that are read and not called."""
     optional_parameters: ClassVar[Mapping[tuple[str, str], tuple[str, tuple[Any, ...]]]] = {}
     """(method, parameter) -> (envelope key, what is left of it) when the method of a subject's class does not take it."""
     optional_options: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}

@@ -129,6 +129,7 @@ class Engine(PlainEngine):
         "metrics": ("metrics", ("untold",)),
         "cancel": ("cancelling", (False,)),
     }
+    only_read = frozenset({"num_free_pages"})
     optional_options: ClassVar = {
         "draft": ("drafts", ("none",)),
         "prefix_caching": ("prefix_caching", (True,)),

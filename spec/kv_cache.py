@@ -72,6 +72,7 @@ class KVCache(Operation):
         "state": ("restoring", (False,)),
         "restore": ("restoring", (False,)),
     }
+    only_read = frozenset({"state"})
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
         return {part: Answer(value, np.zeros(value.shape)) for part, value in self.told(a).items()}

@@ -210,6 +210,119 @@ def test_a_block_manager_whose_methods_give_none_is_no_manager(folder):
     )
 
 
+CACHE_OF_A_FUNCTION = """
+from inferspec.impl import kv_cache
+ARRAYS = "mlx"
+
+class Cache:
+    def __init__(self): self.inner = kv_cache.KVCache()
+    offset = property(lambda self: self.inner.offset)
+    def update_and_fetch(self, key, value): return self.inner.update_and_fetch(key, value)
+    {}
+
+def KVCache(): return Cache()
+"""
+TOKEN = [("update_and_fetch", {"key": np.ones((1, 1, 1, 4), np.float32), "value": np.ones((1, 1, 1, 4), np.float32)})]
+
+
+@pytest.mark.parametrize(
+    ("more", "lacking"),
+    [
+        ("", {"rewinding", "restoring"}),
+        ("def rewind(self, n): self.inner.rewind(n)", {"restoring"}),
+        ("def __getattr__(self, name): return getattr(self.inner, name)", set()),
+    ],
+)
+def test_what_an_object_that_a_function_makes_lacks_is_not_asked_for(folder, more, lacking):
+    module(folder, CACHE_OF_A_FUNCTION.format(more))
+    adapter = load("mine")
+    assert not narrowed(adapter, "KVCache")
+    seen = Executor(adapter.targets).call("KVCache", {"steps": TOKEN}, {}, None, (), False)
+    assert not seen.raised
+    assert set(narrowed(adapter, "KVCache")) == lacking
+
+
+def test_a_story_of_what_an_object_that_a_function_makes_lacks_is_outside_of_its_envelope(folder):
+    module(folder, CACHE_OF_A_FUNCTION.format(""))
+    session = Session.opened("mine", profile="quick")
+    try:
+        states = {
+            id_: session.run(next(t for t in all_tests() if t.requirement.id == id_)).state
+            for id_ in ("KV-01", "KV-12")
+        }
+        assert states == {"KV-01": "passed", "KV-12": "outside_envelope"}
+    finally:
+        session.close()
+
+
+DELEGATING = """
+from inferspec.impl import kv_cache
+ARRAYS = "mlx"
+
+class KVCache:
+    def __init__(self): self.inner = kv_cache.KVCache()
+    def __getattr__(self, name): return getattr(self.inner, name)
+"""
+SETTING = """
+from inferspec.impl import kv_cache
+ARRAYS = "mlx"
+
+class KVCache:
+    def __init__(self):
+        inner = kv_cache.KVCache()
+        self.update_and_fetch, self.rewind = inner.update_and_fetch, inner.rewind
+        self.length = lambda: inner.offset
+        self.restore = None
+    offset = property(lambda self: self.length())
+"""
+
+
+@pytest.mark.parametrize(("text", "lacking"), [(DELEGATING, set()), (SETTING, {"restoring"})])
+def test_the_methods_of_an_object_need_not_be_those_of_its_class(folder, text, lacking):
+    module(folder, text)
+    adapter = load("mine")
+    seen = Executor(adapter.targets).call("KVCache", {"steps": [*TOKEN, ("rewind", {"n": 1})]}, {}, None, (), False)
+    assert "2 refused" not in seen.results
+    assert set(narrowed(adapter, "KVCache")) == lacking
+
+
+@pytest.mark.parametrize("base", ["torch.nn", "mlx.nn"])
+def test_a_library_s_module_hands_on_to_nothing_but_its_parts(folder, base):
+    pytest.importorskip(base.partition(".")[0])
+    library, _, _ = base.partition(".")
+    module(
+        folder,
+        f"""
+        from {library} import nn
+
+        class KVCache(nn.Module):
+            def forward(self, x): return x
+        """,
+    )
+    assert "KVCache has no update_and_fetch" in refused("mine")
+
+
+TABLE = """
+from inferspec.impl import embedding
+ARRAYS = "mlx"
+
+def Embedding(vocab_size, dims, weight):
+    table = embedding.Embedding(vocab_size, dims, weight)
+    return {}
+"""
+
+
+@pytest.mark.parametrize(("made", "claimed"), [("table", True), ("lambda tokens: table(tokens)", False)])
+def test_whether_a_table_that_a_function_makes_is_a_head_too_shows_in_use(folder, made, claimed):
+    module(folder, TABLE.format(made))
+    session = Session.opened("mine")
+    try:
+        assert ("Embedding.as_linear" in session.description.offers) == claimed
+        assert ("has no as_linear" in session.description.absent.get("Embedding.as_linear", "")) != claimed
+    finally:
+        session.close()
+
+
 def test_the_sequence_of_block_ids_may_have_no_more_than_items(folder):
     module(
         folder,

@@ -266,16 +266,21 @@ def _of_python(offered: Any) -> bool:
 def _target(operation: type[Operation], place: Any, kind: Arrays) -> Target | None:
     signature = operation.signature
     offered = getattr(place, signature.name, None)
-    whole = not signature.method or offers_methods(offered, operation)
-    if callable(offered) and not isinstance(offered, ModuleType) and whole and not _of_python(offered):
-        try:
-            return bind(operation, offered, kind, plain=False)
-        except AdapterError as error:
-            raise AdapterError(f"{error}{_if_imported(offered, place)}") from error
+    usable = callable(offered) and not isinstance(offered, ModuleType) and not _of_python(offered)
     plain = getattr(place, operation.plain, None) if operation.plain else None
+    if usable and (not signature.method or offers_methods(offered, operation)):
+        return _bound(operation, offered, kind, place)
     if callable(plain) and not isinstance(plain, ModuleType):
         return bind(operation, plain, kind, plain=True)
-    return None
+    # What a function makes shows its methods when it is called.
+    return _bound(operation, offered, kind, place) if usable and not inspect.isclass(offered) else None
+
+
+def _bound(operation: type[Operation], offered: Any, kind: Arrays, place: Any) -> Target:
+    try:
+        return bind(operation, offered, kind, plain=False)
+    except AdapterError as error:
+        raise AdapterError(f"{error}{_if_imported(offered, place)}") from error
 
 
 def _replace(adapter: Adapter, part: str, spec: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays, moved
@@ -30,7 +31,8 @@ class Target:
     more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other operations that the
     driver uses are built; unasked: what a layout's text does not ask (`layouts.Offer`). loaded: contract parameter -> where
     the object that is built may keep it, which its constructor does not take. strange: contract parameter that is not taken
-    -> what is taken and is nothing of the contract, which may be the same.
+    -> what is taken and is nothing of the contract, which may be the same. unseen: what it makes has yet to show which of the
+    optional methods it has.
     """
 
     operation: type[Operation]
@@ -47,6 +49,7 @@ class Target:
     unasked: Mapping[str, str] = field(default_factory=dict)
     loaded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     strange: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unseen: bool = False
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make what is called, from the flattened arguments."""
@@ -71,9 +74,22 @@ class Target:
     def invoke(self, built: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Call it with the flattened arguments, or have the driver use it."""
         if self.driver:
+            built = self._looking(built) if self.unseen else built
             return self.driver(built, {**arguments, "layout": self.layout, **self.beside}, self.kind)
         names = {**self.init_names, **self.call_names} if self.plain else self.call_names
         return built(*self._placed(names, arguments), **self._named(names, arguments))
+
+    def _looking(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, which looks at what it makes: what that lacks is not asked for."""
+
+        @wraps(make, updated=())
+        def look(*given: Any, **named: Any) -> Any:
+            thing = make(*given, **named)
+            self.narrowed = _all_met(self.narrowed.items(), _lacking(self.operation, thing))
+            self.unseen = False
+            return thing
+
+        return look
 
     def beside_a(self, kind: Arrays) -> Callable[..., Any]:
         """What a driver of another operation is given, whose arrays are of `kind`: how the object is built, or how the
@@ -151,14 +167,28 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
     """How to use what a driver uses: its constructor's parameters are matched, its methods need only be there."""
     init = operation.signature.init
     is_class = inspect.isclass(function)
-    if is_class and (missing := [name for name in operation.methods if not _has(function, name)]):
+    if is_class and (missing := [name for name in operation.methods if not _may_have(function, name)]):
         raise AdapterError(f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}")
     for name, parameters in operation.takes.items() if is_class else ():
         _refuse_other_parameters(function, name, parameters, operation)
     init_names, filled = matched(function, init, operation) if init is not None else ({}, {})
-    narrowed = _all_met(_lacking(operation, function) if is_class else (), _narrowed(operation, init_names, init or {}))
+    shown = is_class and all(
+        _has(function, name) or not _may_have(function, name) for name in operation.optional_methods
+    )
+    narrowed = _all_met(_lacking(operation, function) if shown else (), _narrowed(operation, init_names, init or {}))
     others = _strange(operation, init_names, init or {}, function)
-    return Target(operation, function, kind, False, init_names, {}, filled, narrowed, strange=others)
+    return Target(
+        operation,
+        function,
+        kind,
+        False,
+        init_names,
+        {},
+        filled,
+        narrowed,
+        strange=others,
+        unseen=not shown and init is None,
+    )
 
 
 def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], operation: type[Operation]) -> None:
@@ -178,25 +208,48 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
         ) from None
 
 
-def _lacking(operation: type[Operation], cls: Any) -> Iterator[Narrowing]:
-    """What is left of an envelope where methods, or parameters of methods, are missing."""
+def _lacking(operation: type[Operation], thing: Any) -> Iterator[Narrowing]:
+    """What is left of an envelope where a class or an object lacks methods, or parameters of methods."""
     for name, left in operation.optional_methods.items():
-        if not _has(cls, name):
+        if not _has(thing, name, operation.only_read):
             yield left
     for (name, parameter), left in operation.optional_parameters.items():
-        if not takes(getattr(cls, name), parameter):
+        if _has(thing, name) and not takes(getattr(thing, name), parameter):
             yield left
 
 
-def _has(cls: Any, method: str) -> bool:
-    return defines(cls, method) if method == "__call__" else hasattr(cls, method)
+def _has(thing: Any, method: str, only_read: frozenset[str] = frozenset()) -> bool:
+    """Whether a class shows a method, or an object has it. only_read: what need not be callable."""
+    if inspect.isclass(thing):
+        return defines(thing, method) if method == "__call__" else hasattr(thing, method)
+    return hasattr(type(thing), method) or (
+        hasattr(thing, method) and (method in only_read or callable(getattr(thing, method)))
+    )
+
+
+_LIBRARIES = ("flax", "jax", "mlx", "torch")
+"""Where classes of a subject have bases whose `__getattr__` finds the parts of a model and no more."""
+
+
+def _may_have(cls: Any, method: str) -> bool:
+    """Whether objects of a class can have a method: it shows it, or sets it when they are made, or hands on what it lacks."""
+    own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _LIBRARIES]
+    hands_on = method != "__call__" and any("__getattr__" in vars(base) for base in own)
+    return _has(cls, method) or hands_on or any(method in _set_by(base) for base in own)
+
+
+def _set_by(cls: Any) -> set[str]:
+    """The attributes that a class's own `__init__` sets."""
+    made = inspect.unwrap(vars(cls).get("__init__", object.__init__))
+    done = dis.get_instructions(made) if inspect.isfunction(made) else ()
+    return {one.argval for one in done if one.opname == "STORE_ATTR"}
 
 
 def offers_methods(thing: Any, operation: type[Operation]) -> bool:
     """Whether an object or class has all that the operation uses: its method, or those that its driver uses, which what
     is no class shows only when it is used."""
     if operation.methods:
-        return not inspect.isclass(thing) or all(_has(thing, name) for name in operation.methods)
+        return not inspect.isclass(thing) or all(_may_have(thing, name) for name in operation.methods)
     return not operation.signature.method or hasattr(thing, operation.signature.method)
 
 

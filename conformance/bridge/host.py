@@ -92,7 +92,7 @@ def describe(adapter: Adapter) -> dict[str, Any]:
         "library": adapter.kind.version(),
         "offers": {
             name: {
-                "narrowed": {k: v if isinstance(v, int) else list(v) for k, v in target.narrowed.items()},
+                "narrowed": _plain(target.narrowed),
                 "module": str(getattr(target.function, "__module__", "")),
                 "plain": target.plain,
                 "unasked": dict(target.unasked),
@@ -103,9 +103,7 @@ def describe(adapter: Adapter) -> dict[str, Any]:
         "broken": adapter.broken,
         "absent": adapter.absent,
         "edition": adapter.edition,
-        "envelope": {
-            c: {k: v if isinstance(v, int) else list(v) for k, v in e.items()} for c, e in adapter.envelope.items()
-        },
+        "envelope": {component: _plain(declared) for component, declared in adapter.envelope.items()},
         "precision": adapter.precision,
         "waivers": adapter.waivers,
         "device": adapter.kind.device(),
@@ -118,7 +116,12 @@ def probed(adapter: Adapter) -> dict[str, Any]:
         "matmul_error": matmul_error(adapter),
         "kernel_path": kernel_path(adapter.kind.name, adapter.kernel_path()),
         "declared": adapter.kernel_path(),
+        "narrowed": {name: _plain(target.narrowed) for name, target in adapter.targets.items()},
     }
+
+
+def _plain(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: left if isinstance(left, int) else list(left) for key, left in envelope.items()}
 
 
 def matmul_error(adapter: Adapter) -> float:

@@ -63,7 +63,7 @@ ANSWERED = {
 }
 """What an answer to a call is made of."""
 
-PROBED = {"matmul_error": float, "kernel_path": str, "declared": str}
+PROBED = {"matmul_error": float, "kernel_path": str, "declared": str, "narrowed": dict}
 """What the answer to the precision probe is made of."""
 
 

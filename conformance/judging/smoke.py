@@ -59,6 +59,8 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
         # What is only begun, or needs what is not built here, is not claimed.
         why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
         description.absent[operation] = why or f"{operation} raises NotImplementedError"
+    elif _lacks_method(operation, seen):
+        description.absent[operation] = f"what the subject makes has no {operation.rpartition('.')[2]}"
     elif seen.stub or seen.unwritten:
         # The plainest call may lie outside of the envelope, where NotImplementedError is right.
         claimed = _seen_within(operation, subject, description) or seen
@@ -73,6 +75,17 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
     elif not subject.layout and seen.raised:
         _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
     return {}
+
+
+def _lacks_method(operation: str, seen: Observation) -> bool:
+    """Whether it is the one method of an object that a function makes, and is not there: the kit looks for it."""
+    method = located(operation)[1].signature.method
+    return (
+        bool(method)
+        and seen.raised == "AttributeError"
+        and f"no attribute {method!r}" in seen.message
+        and _AT not in seen.message
+    )
 
 
 def _seen_within(operation: str, subject: HostedSubject, description: Description) -> Observation | None:

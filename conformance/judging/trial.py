@@ -100,8 +100,8 @@ class Trial:
     def envelope(self) -> Envelope:
         """What the subject claims for this requirement's operation."""
         about = self.subject.description
-        narrowed = about.offers[self.requirement.name]["narrowed"]
-        return envelope_of(self.contract, about.envelope.get(self.contract.component, {}), narrowed)
+        declared = about.envelope.get(self.contract.component, {})
+        return envelope_of(self.contract, declared, about.narrowed(self.requirement.name))
 
     def asks(self, test: str) -> None:
         """OutsideEnvelope where a layout's text does not ask the requirement, or the test of that name."""

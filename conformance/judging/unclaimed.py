@@ -52,7 +52,7 @@ def _ordinary(contract: Contract) -> dict[str, Calls]:
 
 def _claimed(description: Description, contract: Contract, name: str) -> Envelope:
     declared = description.envelope.get(contract.component, {})
-    return envelope_of(contract, declared, description.offers[name]["narrowed"])
+    return envelope_of(contract, declared, description.narrowed(name))
 
 
 def _working(
