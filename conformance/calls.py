@@ -140,6 +140,9 @@ def _literal_stands_for(value: Any) -> bool:
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, np.ndarray) and not value.size:
+        # A list of nothing says nothing of the axes behind.
+        return f"zeros({value.shape}, {value.dtype.name})"
     if isinstance(value, np.ndarray):
         number = value.astype(np.float64) if value.dtype.kind not in "biu" else value
         return f"array({number.tolist()}, {value.dtype.name})"

@@ -210,6 +210,7 @@ def test_a_story_prints_one_numbered_line_a_step():
     ("arguments", "program"),
     [
         ({"x": (1, 2.5), "mode": "a"}, "it(x=[1, 2.5], mode='a')"),
+        ({"x": np.zeros((0, 3), np.float32)}, "it(x=zeros((0, 3), float32))"),
         ({"model": {"vocab_size": 7}, "tokens": (1, 2)}, None),
         ({"pieces": (b"a",), "tokens": (0,)}, None),
     ],
