@@ -317,3 +317,16 @@ def test_a_model_that_is_not_called_as_models_are_was_refused_by_nobody():
     assert found.state == "failed"
     assert found.message.startswith("raises: ValueError: the model is given float32[1, 0]; it takes ids, 1×L (at ")
     assert "ENVELOPE" not in found.message
+
+
+def test_ids_that_are_too_many_are_told_beside_the_right_ones():
+    class GoesOn(contract("generation").operation("generate")):
+        def ids(self, toy, request):
+            yield from super().ids(toy, request)
+            yield 1
+
+    found = outcome("test_large_ids_come_out_as_they_are", generate=GoesOn)
+    shapes, _, ids = found.message.partition(": [")
+    got, _, right = ids.partition("], oracle [")
+    assert "the result has shape" in found.message, shapes
+    assert got == f"{right.rstrip(']')}, 1".lstrip(", ")

@@ -320,7 +320,7 @@ class Trial:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
         if got.shape != answer.value.shape:
             shapes = f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}"
-            raise Nonconformance(self._about(call, part) + shapes, call)
+            raise Nonconformance(self._about(call, part) + shapes + _ids(got, answer.value, name), call)
         chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
         error = deviation(f64(got), answer.value, lambda: self._dtypes(call)(part))
         if within(error[chosen], answer.budget[chosen]).all():
@@ -462,3 +462,15 @@ def _by_name(answer: Any) -> Mapping[str, Any]:
 
 def _listed(got: Mapping[str, np.ndarray]) -> str:
     return ", ".join(got) or "nothing"
+
+
+_FEW = 16
+"""Ids that a line has room for."""
+
+
+def _ids(got: np.ndarray, expected: np.ndarray, name: str) -> str:
+    """A few ids in words, where there are more or fewer of them than there should be; "" of all else."""
+    few = got.ndim == expected.ndim == 1 and max(got.size, expected.size) <= _FEW
+    if not few or got.dtype.kind not in "iu" or not np.isfinite(expected).all():
+        return ""
+    return f": {got.tolist()}, {name} {expected.astype(np.int64).tolist()}"
