@@ -323,6 +323,26 @@ def test_whether_a_table_that_a_function_makes_is_a_head_too_shows_in_use(folder
         session.close()
 
 
+def test_a_model_that_a_function_makes_needs_no_cache(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import llama
+        ARRAYS = "mlx"
+
+        def Llama(config, weights):
+            model = llama.Llama(config, weights)
+            return lambda tokens: model(tokens)
+        """,
+    )
+    session = Session.opened("mine")
+    try:
+        assert set(session.description.offers) == {"Llama"}
+        assert session.description.absent["Llama.incremental"] == "what the subject makes has no make_cache"
+    finally:
+        session.close()
+
+
 def test_the_sequence_of_block_ids_may_have_no_more_than_items(folder):
     module(
         folder,

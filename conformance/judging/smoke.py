@@ -59,8 +59,8 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
         # What is only begun, or needs what is not built here, is not claimed.
         why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
         description.absent[operation] = why or f"{operation} raises NotImplementedError"
-    elif _lacks_method(operation, seen):
-        description.absent[operation] = f"what the subject makes has no {operation.rpartition('.')[2]}"
+    elif missing := _missing_method(operation, seen):
+        description.absent[operation] = f"what the subject makes has no {missing}"
     elif seen.stub or seen.unwritten:
         # The plainest call may lie outside of the envelope, where NotImplementedError is right.
         claimed = _seen_within(operation, subject, description) or seen
@@ -77,15 +77,14 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
     return {}
 
 
-def _lacks_method(operation: str, seen: Observation) -> bool:
-    """Whether it is the one method of an object that a function makes, and is not there: the kit looks for it."""
-    method = located(operation)[1].signature.method
-    return (
-        bool(method)
-        and seen.raised == "AttributeError"
-        and f"no attribute {method!r}" in seen.message
-        and _AT not in seen.message
-    )
+def _missing_method(operation: str, seen: Observation) -> str:
+    """The method that an object is used by in this way too, and that the one which a function makes has not: the kit looks for
+    it. What it is made for first of all it must have."""
+    asked = located(operation)[1]
+    if operation == asked.signature.name or seen.raised != "AttributeError" or _AT in seen.message:
+        return ""
+    methods = (asked.signature.method, *asked.methods)
+    return next((name for name in methods if name and f"no attribute {name!r}" in seen.message), "")
 
 
 def _seen_within(operation: str, subject: HostedSubject, description: Description) -> Observation | None:
