@@ -232,17 +232,17 @@ _LIBRARIES = ("flax", "jax", "mlx", "torch")
 
 
 def _may_have(cls: Any, method: str) -> bool:
-    """Whether objects of a class can have a method: it shows it, or sets it when they are made, or hands on what it lacks."""
+    """Whether objects of a class can have a method: it shows it, or sets it, or hands on what it lacks."""
     own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _LIBRARIES]
     hands_on = method != "__call__" and any("__getattr__" in vars(base) for base in own)
     return _has(cls, method) or hands_on or any(method in _set_by(base) for base in own)
 
 
 def _set_by(cls: Any) -> set[str]:
-    """The attributes that a class's own `__init__` sets."""
-    made = inspect.unwrap(vars(cls).get("__init__", object.__init__))
-    done = dis.get_instructions(made) if inspect.isfunction(made) else ()
-    return {one.argval for one in done if one.opname == "STORE_ATTR"}
+    """The attributes that the functions of a class set, its `__init__` or what that calls, or a dataclass has as fields."""
+    own = (inspect.unwrap(value) for value in vars(cls).values() if inspect.isfunction(value))
+    done = itertools.chain.from_iterable(map(dis.get_instructions, own))
+    return {*vars(cls).get("__dataclass_fields__", ()), *(one.argval for one in done if one.opname == "STORE_ATTR")}
 
 
 def offers_methods(thing: Any, operation: type[Operation]) -> bool:
