@@ -105,14 +105,13 @@ class Session:
         try:
             probed = subject.probe()
         except (SubjectDied, EOFError):
-            probed = {"matmul_error": None, "kernel_path": description.kernel_path, "declared": "", "narrowed": {}}
+            probed = {"matmul_error": None, "kernel_path": description.kernel_path, "declared": ""}
         if not DECLARABLE.fullmatch(probed["declared"]):
             raise AdapterError(
                 f"{spec}: KERNEL_PATH is {probed['declared']!r}; it takes a few words, such as cpu avx512, and not what is seen "
                 "(metal, metalsim, mlx, none)"
             )
         description.kernel_path = probed["kernel_path"]
-        description.shown = probed["narrowed"]
         leave_out_refused(subject, description, without=set(smoke))
         also = unclaimed(subject, description, without=set(smoke))
         return cls(

@@ -1,4 +1,4 @@
-"""Does an implementation of attention, and of the causal mask, keep the contract?"""
+"""Does an implementation of attention keep the contract?"""
 
 from inferspec.conformance.inputs.attention import (
     COMMON,

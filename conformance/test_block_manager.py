@@ -192,6 +192,9 @@ def test_a_refused_mark_is_not_made_up_for_by_the_next(subject, story):
     keeps_after_refusal(subject, story)
 
 
+# what is not shared, and whose the tokens are
+
+
 @requirement(spec.BLK_29, call=workloads(prefix_caching=[False]), share=0.5)
 def test_without_prefix_caching_nothing_is_shared(subject, call):
     keeps(subject, call, *MUST)

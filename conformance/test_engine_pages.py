@@ -34,6 +34,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
 )
 from inferspec.conformance.inputs.engine_script import GUESSING, PAGES, PLAIN
 from inferspec.conformance.judging.trial import Nonconformance
+from inferspec.conformance.properties.common import claimed
 from inferspec.conformance.properties.engine import (
     computes_what_is_new,
     is_computed_again,
@@ -214,6 +215,7 @@ def test_without_prefix_caching_a_prompt_is_computed_again(subject, call):
 
 @requirement(spec.ENG_35, call=asked_twice_beside_another(), share=0.05)
 def test_a_prompt_is_computed_again_though_another_engine_caches_prefixes(subject, call):
+    claimed(subject, "prefix_caching", True, [True])
     is_computed_again(subject, call)
 
 

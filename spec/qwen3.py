@@ -45,13 +45,14 @@ HEAD_NORMS = Sentence(
 )
 
 WINDOW = Sentence(
-    "with use_sliding_window a query of the layers from max_window_layers on, or of those that layer_types calls "
-    "sliding_attention, sees the last sliding_window keys alone, its own among them; or the config is refused",
+    "with use_sliding_window a query of the layers that layer_types calls sliding_attention, or without layer_types of those "
+    "from max_window_layers on, sees the last sliding_window keys alone, its own among them; or the config is refused",
     "transformers, Qwen3Config; https://github.com/vllm-project/vllm/issues/39514; PROPERTIES CM5, X13",
     level=Level.SHOULD,
 )
 CACHED_WINDOW = Sentence(
-    "so does a query behind a cache, of a token or a chunk; a model that took the first chunk takes all",
+    "with use_sliding_window so does a query of theirs behind a cache, of a token or a chunk; a model that took the first chunk "
+    "takes all",
     "mlx-lm 25a4c836; PROPERTIES CM5",
     level=Level.SHOULD,
     cached=True,

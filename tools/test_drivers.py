@@ -242,6 +242,16 @@ def test_what_an_object_that_a_function_makes_lacks_is_not_asked_for(folder, mor
     assert set(narrowed(adapter, "KVCache")) == lacking
 
 
+def test_what_an_object_lacks_is_known_though_a_later_operation_ends_the_process(folder):
+    module(folder, f"{CACHE_OF_A_FUNCTION.format('')}\nimport os\ndef softmax(x, axis=-1): os.abort()")
+    session = Session.opened("mine", profile="quick")
+    try:
+        assert session.smoke["softmax"][0] == "crashed"
+        assert set(session.description.narrowed("KVCache")) == {"rewinding", "restoring"}
+    finally:
+        session.close()
+
+
 def test_a_story_of_what_an_object_that_a_function_makes_lacks_is_outside_of_its_envelope(folder):
     module(folder, CACHE_OF_A_FUNCTION.format(""))
     session = Session.opened("mine", profile="quick")
@@ -277,6 +287,20 @@ class KVCache:
 """
 
 
+WRAPPED = """
+import functools
+from inferspec.impl import kv_cache
+ARRAYS = "mlx"
+
+def _handed_on(self, key, value): return self.inner.update_and_fetch(key, value)
+
+class KVCache:
+    def __init__(self): self.inner = kv_cache.KVCache()
+    offset = property(lambda self: self.inner.offset)
+    def __getattr__(self, name): return {"rewind": self.inner.rewind}[name]
+    @functools.wraps(functools.partial(_handed_on))
+    def update_and_fetch(self, key, value): return _handed_on(self, key, value)
+"""
 FIELDS = """
 from dataclasses import dataclass, field
 from inferspec.impl import kv_cache
@@ -292,7 +316,10 @@ class KVCache:
 """
 
 
-@pytest.mark.parametrize(("text", "lacking"), [(DELEGATING, set()), (SETTING, {"restoring"}), (FIELDS, {"restoring"})])
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [(DELEGATING, set()), (SETTING, {"restoring"}), (FIELDS, {"restoring"}), (WRAPPED, {"restoring"})],
+)
 def test_the_methods_of_an_object_need_not_be_those_of_its_class(folder, text, lacking):
     module(folder, text)
     adapter = load("mine")
@@ -319,7 +346,12 @@ def test_a_library_s_module_hands_on_to_nothing_but_its_parts(folder, base):
 
 TABLE = """
 from inferspec.impl import embedding
+from mlx import nn
 ARRAYS = "mlx"
+
+class Module(nn.Module):
+    def __init__(self, table): super().__init__(); self.table = table
+    def __call__(self, tokens): return self.table(tokens)
 
 def Embedding(vocab_size, dims, weight):
     table = embedding.Embedding(vocab_size, dims, weight)
@@ -327,7 +359,9 @@ def Embedding(vocab_size, dims, weight):
 """
 
 
-@pytest.mark.parametrize(("made", "claimed"), [("table", True), ("lambda tokens: table(tokens)", False)])
+@pytest.mark.parametrize(
+    ("made", "claimed"), [("table", True), ("lambda tokens: table(tokens)", False), ("Module(table)", False)]
+)
 def test_whether_a_table_that_a_function_makes_is_a_head_too_shows_in_use(folder, made, claimed):
     module(folder, TABLE.format(made))
     session = Session.opened("mine")
@@ -338,18 +372,27 @@ def test_whether_a_table_that_a_function_makes_is_a_head_too_shows_in_use(folder
         session.close()
 
 
-def test_a_model_that_a_function_makes_needs_no_cache(folder):
-    module(
-        folder,
+@pytest.mark.parametrize(
+    "made",
+    [
         """
-        from inferspec.impl import llama
-        ARRAYS = "mlx"
-
         def Llama(config, weights):
             model = llama.Llama(config, weights)
             return lambda tokens: model(tokens)
         """,
-    )
+        """
+        class Llama:
+            def __init__(self, config, weights):
+                model = llama.Llama(config, weights)
+                self.inner = lambda tokens: model(tokens)
+            def __call__(self, tokens): return self.inner(tokens)
+            def __getattr__(self, name): return getattr(self.__dict__["inner"], name)
+        """,
+    ],
+    ids=["a function", "a class that hands on"],
+)
+def test_a_model_whose_objects_have_no_cache_is_asked_for_none(folder, made):
+    module(folder, f"from inferspec.impl import llama\nARRAYS = 'mlx'\n{textwrap.dedent(made)}")
     session = Session.opened("mine")
     try:
         assert set(session.description.offers) == {"Llama"}

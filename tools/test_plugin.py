@@ -167,7 +167,7 @@ def test_who_is_interrupted_keeps_the_certificate_of_an_earlier_run(tmp_path, wr
     for earlier in (False, True):
         if earlier:
             (tmp_path / "mask.json").write_text("of an earlier run", encoding="utf-8")
-        run = run_pytest(tmp_path, "--pyargs", "inferspec.conformance.test_attention", *options)
+        run = run_pytest(tmp_path, "--pyargs", "inferspec.conformance.test_attention_masks", *options)
         assert run.code == pytest.ExitCode.INTERRUPTED
         stays = "mask.json is of an earlier run, and stays: this one was stopped before its end"
         assert (stays in run.text, "\ncertificate: mask.json\n" in run.text) == (earlier, not earlier)
@@ -194,7 +194,7 @@ TOP_LEFT = MASK.replace("S - L + 1", "1")
         pytest.param(UNGUARDED, (), "conformant", 0, id="a SHOULD that is not met"),
         pytest.param(TOP_LEFT, (), "nonconformant", 1, id="a MUST that is not met"),
         pytest.param(TOP_LEFT, ("-x",), "incomplete", 1, id="stopped at a failure"),
-        pytest.param(MASK, ("--deselect", "test_attention.py"), "incomplete", 0, id="without a file"),
+        pytest.param(MASK, ("--deselect", "test_attention_masks.py"), "incomplete", 0, id="without a file"),
         pytest.param(MASK, ("-k", "nothing_of_that_name"), "incomplete", 5, id="empty"),
     ],
 )
@@ -229,7 +229,9 @@ def test_a_bad_option_is_one_line(certify, options, says):
 
 def test_a_marker_of_ones_own_may_have_any_id(certify):
     asked = "requirement(id='CMASK-03') and not mine(id='ATTN-99')"
-    run = certify({"mask.py": MASK}, "--impl", "./mask.py", "-m", asked, "--profile", "quick", suite="test_attention")
+    run = certify(
+        {"mask.py": MASK}, "--impl", "./mask.py", "-m", asked, "--profile", "quick", suite="test_attention_masks"
+    )
     assert run.row("CMASK-03")["state"] == "passed", run.text
 
 
@@ -376,13 +378,13 @@ def test_a_project_may_call_its_own_tests_as_it_likes(run_pytest, write, tmp_pat
     ini = "[pytest]\npython_files = check_*.py\npython_functions = check_*\n"
     write(tmp_path, {"mask.py": MASK, "pytest.ini": ini})
     asked = ("--impl", "./mask.py", "--certificate", "certificate.json", *only("CMASK-03"))
-    for suites in ("inferspec.conformance.test_attention", "inferspec.conformance"):
+    for suites in ("inferspec.conformance.test_attention_masks", "inferspec.conformance"):
         run = run_pytest(tmp_path, "--pyargs", suites, *asked)
         assert run.row("CMASK-03")["state"] == "passed", run.text
 
 
 def test_a_test_of_ones_own_may_take_the_subject(run_pytest, write, tmp_path):
-    text = "from inferspec.conformance.test_attention import test_the_mask_has_the_lengths_and_dtype_asked_for\n"
+    text = "from inferspec.conformance.test_attention_masks import test_the_mask_has_the_lengths_and_dtype_asked_for\n"
     write(tmp_path, {"mask.py": MASK, "test_mine.py": text})
     run = run_pytest(tmp_path, "test_mine.py", "--impl", "./mask.py", "--certificate", "certificate.json")
     assert run.row("CMASK-03")["state"] == "passed", run.text

@@ -68,7 +68,7 @@ def test_a_worker_and_its_subject_have_one_thread_unless_the_user_says_otherwise
     if said:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", said)
     write(tmp_path, FILES)
-    suite = "inferspec.conformance.test_attention"
+    suite = "inferspec.conformance.test_attention_masks"
     run = run_pytest(
         tmp_path, "-n", "1", "--impl", "./told.py", "-k", f"mine or {ONE_TEST}", "--pyargs", "test_mine.py", suite
     )

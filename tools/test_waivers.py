@@ -194,7 +194,9 @@ def test_a_finding_is_failed_with_its_reason(certify):
     finding = '[[finding]]\nrequirements = ["CMASK-03"]\nreason = """float16 is\nwide"""\n'
     # In a worker, which is handed what is known.
     asked = ("--profile", "quick", "-n", "1", "-m", "requirement(id='CMASK-03')")
-    run = certify({"mask.py": SUBJECT, "waivers.toml": finding}, "--impl", "./mask.py", *asked, suite="test_attention")
+    run = certify(
+        {"mask.py": SUBJECT, "waivers.toml": finding}, "--impl", "./mask.py", *asked, suite="test_attention_masks"
+    )
     assert (run.row("CMASK-03")["state"], run.code) == ("failed", 1)
     assert "  known of mask: float16 is wide\n  rerun: " in run.text
 
@@ -203,7 +205,7 @@ def test_a_finding_is_failed_with_its_reason(certify):
     "elsewhere", [toml(scope='{ dtypes = ["bfloat16"] }'), toml(device='"gpu"')], ids=["scope", "device"]
 )
 def test_a_failure_elsewhere_is_not_waived(certify, elsewhere):
-    run = certify({"mask.py": SUBJECT, "waivers.toml": elsewhere}, "--impl", "./mask.py", suite="test_attention")
+    run = certify({"mask.py": SUBJECT, "waivers.toml": elsewhere}, "--impl", "./mask.py", suite="test_attention_masks")
     assert (run.row("CMASK-03")["state"], run.code) == ("failed", 1)
 
 

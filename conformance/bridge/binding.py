@@ -31,8 +31,8 @@ class Target:
     more than a call; layout: what the adapter's LAYOUT says of the component; beside: how the other operations that the
     driver uses are built; unasked: what a layout's text does not ask (`layouts.Offer`). loaded: contract parameter -> where
     the object that is built may keep it, which its constructor does not take. strange: contract parameter that is not taken
-    -> what is taken and is nothing of the contract, which may be the same. unseen: what it makes has yet to show which of the
-    optional methods it has.
+    -> what is taken and is nothing of the contract, which may be the same. unseen: what it makes has yet to show which methods it
+    has; lacking: those of the contract that it has not, and needs.
     """
 
     operation: type[Operation]
@@ -50,6 +50,7 @@ class Target:
     loaded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     strange: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unseen: bool = False
+    lacking: tuple[str, ...] = ()
 
     def build(self, arguments: Mapping[str, Any]) -> Callable[..., Any]:
         """Make what is called, from the flattened arguments."""
@@ -62,6 +63,7 @@ class Target:
         made = self.function(*self._placed(self.init_names, arguments), **self._named(self.init_names, arguments))
         for name, places in self.loaded.items():
             keep(made, places, arguments[name])
+        self._look_at(made)
         return made
 
     def called(self, made: Any) -> Callable[..., Any]:
@@ -80,16 +82,22 @@ class Target:
         return built(*self._placed(names, arguments), **self._named(names, arguments))
 
     def _looking(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, which looks at what it makes: what that lacks is not asked for."""
+        """The same, which looks at what it makes."""
 
         @wraps(make, updated=())
         def look(*given: Any, **named: Any) -> Any:
             thing = make(*given, **named)
-            self.narrowed = _all_met(self.narrowed.items(), _lacking(self.operation, thing))
-            self.unseen = False
+            self._look_at(thing)
             return thing
 
         return look
+
+    def _look_at(self, thing: Any) -> None:
+        """What the first object lacks of the optional methods is not asked for."""
+        if self.unseen:
+            self.unseen, needed = False, self.operation.methods or (self.operation.signature.method,)
+            self.narrowed = _all_met(self.narrowed.items(), _lacking(self.operation, thing))
+            self.lacking = tuple(name for name in needed if not _has(thing, name))
 
     def beside_a(self, kind: Arrays) -> Callable[..., Any]:
         """What a driver of another operation is given, whose arrays are of `kind`: how the object is built, or how the
@@ -158,8 +166,19 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
         **_strange(operation, init_names, signature.init, function),
         **(_strange(operation, call_names, signature.call, method, bound) if method else {}),
     }
+    unseen = bool(signature.method) and not inspect.isclass(function)
     return Target(
-        operation, function, kind, False, init_names, call_names, filled, narrowed, loaded=loaded, strange=others
+        operation,
+        function,
+        kind,
+        False,
+        init_names,
+        call_names,
+        filled,
+        narrowed,
+        loaded=loaded,
+        strange=others,
+        unseen=unseen,
     )
 
 
@@ -173,7 +192,8 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
         _refuse_other_parameters(function, name, parameters, operation)
     init_names, filled = matched(function, init, operation) if init is not None else ({}, {})
     shown = is_class and all(
-        _has(function, name) or not _may_have(function, name) for name in operation.optional_methods
+        _has(function, name) or not _may_have(function, name)
+        for name in (*operation.methods, *operation.optional_methods)
     )
     narrowed = _all_met(_lacking(operation, function) if shown else (), _narrowed(operation, init_names, init or {}))
     others = _strange(operation, init_names, init or {}, function)
@@ -187,7 +207,7 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
         filled,
         narrowed,
         strange=others,
-        unseen=not shown and init is None,
+        unseen=not shown,
     )
 
 
@@ -211,20 +231,29 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
 def _lacking(operation: type[Operation], thing: Any) -> Iterator[Narrowing]:
     """What is left of an envelope where a class or an object lacks methods, or parameters of methods."""
     for name, left in operation.optional_methods.items():
-        if not _has(thing, name, operation.only_read):
+        if not (_has(thing, name) if name in operation.only_read else _offers(thing, name)):
             yield left
     for (name, parameter), left in operation.optional_parameters.items():
-        if _has(thing, name) and not takes(getattr(thing, name), parameter):
+        if _offers(thing, name) and not takes(getattr(thing, name), parameter):
             yield left
 
 
-def _has(thing: Any, method: str, only_read: frozenset[str] = frozenset()) -> bool:
-    """Whether a class shows a method, or an object has it. only_read: what need not be callable."""
-    if inspect.isclass(thing):
-        return defines(thing, method) if method == "__call__" else hasattr(thing, method)
-    return hasattr(type(thing), method) or (
-        hasattr(thing, method) and (method in only_read or callable(getattr(thing, method)))
-    )
+def _offers(thing: Any, method: str) -> bool:
+    """Whether a class shows a method, or what an object has of this name can be called."""
+    return _has(thing, method) and (inspect.isclass(thing) or callable(getattr(thing, method)))
+
+
+def _has(thing: Any, name: str) -> bool:
+    """Whether a class shows a method or property, or an object has it."""
+    if name == "__call__":
+        return defines(thing, name) if inspect.isclass(thing) else callable(thing)
+    if inspect.isclass(thing) or hasattr(type(thing), name):
+        return hasattr(thing if inspect.isclass(thing) else type(thing), name)
+    try:
+        getattr(thing, name)
+    except Exception:  # What hands on to another may raise anything where that lacks it.
+        return False
+    return True
 
 
 _LIBRARIES = ("flax", "jax", "mlx", "torch")
@@ -240,9 +269,18 @@ def _may_have(cls: Any, method: str) -> bool:
 
 def _set_by(cls: Any) -> set[str]:
     """The attributes that the functions of a class set, its `__init__` or what that calls, or a dataclass has as fields."""
-    own = (inspect.unwrap(value) for value in vars(cls).values() if inspect.isfunction(value))
+    own = itertools.chain.from_iterable(map(_wrapped, vars(cls).values()))
     done = itertools.chain.from_iterable(map(dis.get_instructions, own))
     return {*vars(cls).get("__dataclass_fields__", ()), *(one.argval for one in done if one.opname == "STORE_ATTR")}
+
+
+def _wrapped(function: Any) -> list[Any]:
+    """A function of Python's, and those that it wraps."""
+    found: list[Any] = []
+    while inspect.isfunction(function) and function not in found:
+        found.append(function)
+        function = getattr(function, "__wrapped__", None)
+    return found
 
 
 def offers_methods(thing: Any, operation: type[Operation]) -> bool:

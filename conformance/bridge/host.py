@@ -68,8 +68,14 @@ def serve(connection: Connection, asked: Arena, answered: Arena) -> None:
         if message["do"] == "call":
             connection.send_bytes(encode(_called(executor, message), answered))
         else:
-            told = probed(adapter) if message["do"] == "probe" else {"names": altered(PRESENT)}
-            connection.send_bytes(encode({**told, "number": message["number"]}))
+            connection.send_bytes(encode({**_told(adapter, message), "number": message["number"]}))
+
+
+def _told(adapter: Adapter, message: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a question of the kit's own."""
+    if message["do"] == "probe":
+        return probed(adapter)
+    return shown(adapter, message["operation"]) if message["do"] == "shown" else {"names": altered(PRESENT)}
 
 
 def _called(executor: Executor, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,8 +122,13 @@ def probed(adapter: Adapter) -> dict[str, Any]:
         "matmul_error": matmul_error(adapter),
         "kernel_path": kernel_path(adapter.kind.name, adapter.kernel_path()),
         "declared": adapter.kernel_path(),
-        "narrowed": {name: _plain(target.narrowed) for name, target in adapter.targets.items()},
     }
+
+
+def shown(adapter: Adapter, operation: str) -> dict[str, Any]:
+    """What is left of the envelope of an operation by what it has made, and the methods that this lacks and needs."""
+    target = adapter.targets[operation]
+    return {"narrowed": _plain(target.narrowed), "lacking": target.lacking}
 
 
 def _plain(envelope: Mapping[str, Any]) -> dict[str, Any]:

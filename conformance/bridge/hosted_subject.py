@@ -63,8 +63,11 @@ ANSWERED = {
 }
 """What an answer to a call is made of."""
 
-PROBED = {"matmul_error": float, "kernel_path": str, "declared": str, "narrowed": dict}
+PROBED = {"matmul_error": float, "kernel_path": str, "declared": str}
 """What the answer to the precision probe is made of."""
+
+SHOWN = {"narrowed": dict, "lacking": tuple}
+"""What the answer is made of that tells what an operation's objects have."""
 
 
 class HostedSubject:
@@ -150,9 +153,17 @@ class HostedSubject:
 
     def probe(self) -> dict[str, Any]:
         """The precision of the subject's library and what ran its kernels (`host.probed`)."""
-        answer = self._ask({"do": "probe"}, self._limit, "the precision probe")
-        if set(answer) != set(PROBED) or not all(isinstance(answer[name], kind) for name, kind in PROBED.items()):
-            self._refuse("the subject's process answered with what is no result to the precision probe")
+        return self._told({"do": "probe"}, "the precision probe", PROBED)
+
+    def shown(self, operation: str) -> dict[str, Any]:
+        """What is left of an operation's envelope by what a call has made, and what this lacks (`host.shown`)."""
+        return self._told({"do": "shown", "operation": operation}, "the question what its objects have", SHOWN)
+
+    def _told(self, question: Mapping[str, Any], what: str, parts: Mapping[str, type]) -> dict[str, Any]:
+        """The answer to a question of the kit's own, which is made of these parts."""
+        answer = self._ask(question, self._limit, what)
+        if set(answer) != set(parts) or not all(isinstance(answer[name], kind) for name, kind in parts.items()):
+            self._refuse(f"the subject's process answered with what is no result to {what}")
         return answer
 
     def altered(self) -> list[str]:

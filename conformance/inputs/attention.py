@@ -11,7 +11,7 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.attention_lengths import few_over_many, held, lengths, parts_of_batches, taken
-from inferspec.conformance.inputs.attention_masks import HIDING, array_mask, encoded
+from inferspec.conformance.inputs.attention_masks import ENCODINGS, array_mask, encoded
 from inferspec.conformance.inputs.attention_multi_head import multi_head_calls
 from inferspec.conformance.inputs.linear import resized, with_few
 from inferspec.conformance.strategies import Calls, Pick, calls, in_reach
@@ -140,7 +140,7 @@ def routed_attention(
     query = query[..., :dim]
     expected = np.take_along_axis(np.repeat(f64(value), ratio, axis=-3), wanted[..., None], axis=-2)
     mask: Any = "causal" if kind == "causal" else None
-    if kind in HIDING:
+    if kind in ENCODINGS:
         mask = encoded(visible, kind, dtype)
     query = query.astype(np.float32).astype(numpy_dtype(dtype))
     return pick.call(operation, query=query, key=key, value=value, scale=scale, mask=mask), expected

@@ -9,9 +9,8 @@ from inferspec.conformance.strategies import Pick
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import f64, largest, numpy_dtype
 
-HIDING = ("bool", "-inf", "lowest")
-"""The encodings of an array mask that hides keys."""
-ENCODINGS = list(HIDING)
+ENCODINGS = ["bool", "-inf", "lowest"]
+"""Those of an array mask that hides keys."""
 
 
 def without_beginning(call: Call, part: float) -> Call:
@@ -112,5 +111,5 @@ def with_hidden_heads(call: Call, seed: int) -> Call:
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 
-ARRAYS = [*HIDING, "additive"]
+ARRAYS = [*ENCODINGS, "additive"]
 """Masks that are arrays."""

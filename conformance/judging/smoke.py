@@ -52,15 +52,20 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
     """What is wrong with an operation that cannot even be called plainly; AdapterError where that is the adapter's fault."""
     call = plain_call(operation)
     try:
-        seen = subject.call(call)
+        seen, shown = subject.call(call), subject.shown(operation)
     except SubjectDied as death:
         return {operation: (death.state, f"{death} (the plainest call)")}
+    description.shown[operation] = shown["narrowed"]
     if (seen.stub or seen.unwritten or UNFILLED.search(f"{seen.raised}: {seen.message}")) and subject.layout:
         # What is only begun, or needs what is not built here, is not claimed.
         why = f"{operation} returns None" if seen.stub and not seen.raised else seen.message.partition(_AT)[0]
         description.absent[operation] = why or f"{operation} raises NotImplementedError"
-    elif missing := _missing_method(operation, seen):
-        description.absent[operation] = f"what the subject makes has no {missing}"
+    elif shown["lacking"]:
+        # What it is made for first of all it must have.
+        why = f"what the subject makes has no {', '.join(shown['lacking'])}"
+        if operation == located(operation)[1].signature.name and not subject.layout:
+            raise AdapterError(f"{description.spec}: {operation}: {why}")
+        description.absent[operation] = why
     elif seen.stub or seen.unwritten:
         # The plainest call may lie outside of the envelope, where NotImplementedError is right.
         claimed = _seen_within(operation, subject, description) or seen
@@ -75,16 +80,6 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
     elif not subject.layout and seen.raised:
         _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
     return {}
-
-
-def _missing_method(operation: str, seen: Observation) -> str:
-    """The method that an object is used by in this way too, and that the one which a function makes has not: the kit looks for
-    it. What it is made for first of all it must have."""
-    asked = located(operation)[1]
-    if operation == asked.signature.name or seen.raised != "AttributeError" or _AT in seen.message:
-        return ""
-    methods = (asked.signature.method, *asked.methods)
-    return next((name for name in methods if name and f"no attribute {name!r}" in seen.message), "")
 
 
 def _seen_within(operation: str, subject: HostedSubject, description: Description) -> Observation | None:

@@ -45,8 +45,12 @@ def each_row_is_right_alone(subject: Trial, call: Call) -> None:
 
 def is_right_if_its_first_chunk_is_taken(subject: Trial, call: Call) -> None:
     """A model that need not be taken is refused when it is made or first used, or right to the end."""
-    if not subject.observe(call.having(chunks=call.arguments["chunks"][:1])).raised:
-        subject.agrees(call)
+    if subject.observe(call.having(chunks=call.arguments["chunks"][:1])).raised:
+        return
+    seen = subject.observe(call)
+    if seen.raised:
+        raise Nonconformance(f"takes the first chunk and refuses a later one: {seen.raised}: {seen.message}", call)
+    subject.agrees(call)
 
 
 def refuses_every_additional(subject: Trial, call: Call, head_norms: bool) -> None:

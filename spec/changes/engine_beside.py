@@ -80,3 +80,9 @@ def on_the_class(limit: str) -> Change:
         return Engine.step(self, m)
 
     return {"fresh": fresh, "step": step}
+
+
+def without_prefix_caching(self: Engine, a: Arguments, clock: Any) -> State:
+    if a.prefix_caching:
+        raise NotImplementedError("prefix_caching")
+    return Engine.fresh(self, a, clock)

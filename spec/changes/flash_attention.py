@@ -286,9 +286,6 @@ def last_block_shifted(self: Operation, value: np.ndarray, a: Arguments) -> np.n
     return Operation.finish(self, value, a)
 
 
-# Many keys
-
-
 # Honest ways
 
 

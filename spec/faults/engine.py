@@ -536,4 +536,5 @@ VARIANTS: tuple[Variant, ...] = (
         unmet=("ENG-41", "ENG-44"),
     ),
     *engine_ends.VARIANTS,
+    *engine_beside.VARIANTS,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_beside as changes
-from inferspec.spec.contract import Change, Fault
+from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.faults.defining import named
 
 _fault = named("engine")
@@ -48,4 +48,14 @@ FAULTS: tuple[Fault, ...] = (
     _of_the_class("limits", "how many may run", "max_requests"),
     _of_the_class("num-draft-tokens", "how many ids are guessed at a time", "num_draft_tokens"),
     _of_the_class("prefix-caching", "whether prefixes are cached", "prefix_caching"),
+)
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(
+        "engine-without-prefix-caching",
+        "prefixes are not cached, and who asks for it is refused",
+        "Engine",
+        {"fresh": changes.without_prefix_caching},
+        envelope={"prefix_caching": (False,)},
+    ),
 )

@@ -399,7 +399,7 @@ def test_a_report_tells_a_failure_with_its_diagnosis_and_rerun_line():
     assert "out[0] = <nan>, oracle 1" in text
     assert "\nsmallest input: causal_mask(L=1, S=2)\nlooks like: " in text
     assert "fault causal-mask-top-left" in text
-    assert "rerun: pytest --pyargs inferspec.conformance.test_attention::" in text
+    assert "rerun: pytest --pyargs inferspec.conformance.test_attention_masks::" in text
     assert "print('<&>')" in text
 
 
