@@ -480,6 +480,45 @@ def test_other_arguments_in_between_change_nothing_on_other_paths(subject, call,
     depends_on_arguments_alone(subject, call, other, where=_seeing_rows(call))
 
 
+# one array for query, key and value, whose projections can be joined
+
+
+@requirement(spec.MHA_03, call=multi_head_calls(masks=["none"], free_head_dim=[True], relation="L=S"), share=0.06)
+def test_the_head_dim_comes_from_the_weights_in_self_attention_too(subject, call):
+    subject.agrees(_of_one_array(call))
+
+
+@requirement(spec.MHA_04, call=multi_head_calls(masks=ARRAYS, free_head_dim=[False], relation="L=S"), share=0.1)
+def test_masks_act_on_every_head_of_self_attention(subject, call):
+    subject.agrees(_of_one_array(call), where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False], relation="L=S"), "query"), share=0.1)
+def test_self_attention_reads_a_strided_array(subject, call):
+    subject.agrees(_of_one_array(call), where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_07, call=multi_head_calls(free_head_dim=[False], relation="L=S"), share=0.06)
+def test_self_attention_keeps_shape_and_dtype(subject, call):
+    returns(subject, _of_one_array(call), call.arguments["query"].shape, call.features["dtypes"])
+
+
+@requirement(spec.MHA_08, call=multi_head_calls(free_head_dim=[False], relation="L=S"), share=0.06)
+def test_self_attention_changes_no_argument(subject, call):
+    keeps_arguments(subject, _of_one_array(call))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(free_head_dim=[False], relation="L=S"), share=0.1)
+def test_other_self_attention_in_between_changes_nothing(subject, call):
+    other = call.having(**{name: -call.arguments[name] for name in ("query", "wq")})
+    depends_on_arguments_alone(subject, _of_one_array(call), _of_one_array(other), where=_seeing_rows(call))
+
+
+def _of_one_array(call):
+    """The call with one array for query, key and value."""
+    return call.sharing("query", "key", "value")
+
+
 def _seeing_rows(call):
     """N..×L×1: rows of multi-head attention in which every head sees a key."""
     operation = spec.MultiHeadAttention()

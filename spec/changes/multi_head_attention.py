@@ -48,6 +48,11 @@ def of_prompts_past_eight_sequences(a: Arguments) -> bool:
     return bool(a.query.ndim == 3 and len(a.query) > 8 and a.query.shape[-2] > 64)
 
 
+def of_one_array(a: Arguments) -> bool:
+    """Whether query, key and value are one array, whose projections can be joined."""
+    return a.query is a.key and a.key is a.value
+
+
 def of_dims(dims: int) -> Callable[[Arguments], bool]:
     """Whether heads have so many features."""
     return lambda a: bool(len(a.wq) == dims * a.num_heads)
@@ -215,6 +220,11 @@ def remasked_heads(change: Callable[[Arguments], Any]) -> Change:
 
 def mask_of_first_head(a: Arguments) -> Any:
     return a.mask[..., :1, :, :] if isinstance(a.mask, np.ndarray) and a.mask.ndim > 2 else a.mask
+
+
+def mask_of_zeros(a: Arguments) -> Any:
+    """A mask that is added is taken for one that hides: what it leaves at 0 is visible."""
+    return a.mask == 0 if isinstance(a.mask, np.ndarray) and a.mask.dtype != bool else a.mask
 
 
 def attending(change: Change) -> Change:

@@ -1,5 +1,5 @@
-"""What goes wrong on paths of multi-head attention: heads of another size than the hidden features tell, of many features, many of them, and a
-token after many others."""
+"""What goes wrong on paths of multi-head attention: heads of another size than the hidden features tell, of many features, many of them, a
+token after many others, and one array for query, key and value."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ PATHS = (
     ("many-heads", "of more than eight heads", heads.of_many_heads),
     ("late-tokens", "of a token after more than 64 others", heads.of_a_late_token),
 )
+
+ONE_ARRAY = "where query, key and value are one array"
 
 FAULTS: tuple[Fault, ...] = (
     *(
@@ -59,5 +61,23 @@ FAULTS: tuple[Fault, ...] = (
         spec.MHA_06,
         only_where(masks_of_a_batch, ignores_strides("mask")),
         ENGINEER,
+    ),
+    Fault(
+        "mha-one-array-scale-of-hidden-head-dim",
+        f"{ONE_ARRAY}, the scale is (hidden_size / num_heads)^-0.5",
+        spec.MHA_03,
+        only_where(heads.of_one_array, {"scale": lambda self, a: (a.hidden_size / a.num_heads) ** -0.5}),
+        ENGINEER,
+    ),
+    Fault(
+        "mha-one-array-added-mask-hides",
+        f"{ONE_ARRAY}, a mask that is added hides every key at which it is not 0",
+        spec.MHA_04,
+        only_where(heads.of_one_array, heads.remasked_heads(heads.mask_of_zeros)),
+        "https://github.com/pytorch/pytorch/issues/107084",
+    ),
+    *paths_misread("mha-one-array", ONE_ARRAY, spec.MHA_06, heads.of_one_array, {"query": None}),
+    *paths_break_promises(
+        "mha-one-array", ONE_ARRAY, heads.of_one_array, spec.MHA_07, spec.MHA_08, spec.MHA_09, ("query", "wq")
     ),
 )
