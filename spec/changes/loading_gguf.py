@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -162,6 +163,15 @@ def exchanged(kind: str) -> Callable[..., Any]:
         return config, replaced(weights, read)
 
     return from_gguf
+
+
+def types_of_the_first_layer(self: Load, config: Config, weights: Weights) -> Understood:
+    """A matrix is taken for blocks of the type that it has in the first layer."""
+    for name in weights:
+        first = re.sub(r"\.layers\.\d+\.", ".layers.0.", name)
+        if name.endswith(".weight") and _kind(name, config, weights) != _kind(first, config, weights):
+            raise ValueError(f"{name} is not of the type of {first}")
+    return config, weights
 
 
 def zeros(x: np.ndarray, weights: Weights, module: str) -> np.ndarray:

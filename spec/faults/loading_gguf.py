@@ -305,6 +305,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/1bit-MONSTER/1bit-MONSTER/pull/488",
     ),
     Fault(
+        "loading-gguf-types-of-the-first-layer",
+        "the types of blocks are those of the first layer: a layer whose matrix is of another one is refused",
+        LOAD_10,
+        {"from_gguf": changes.types_of_the_first_layer},
+        TIRED,
+    ),
+    Fault(
         "loading-q4-0-unsigned",
         "codes of Q4_0 blocks are not centred on 8",
         LOAD_10,
