@@ -514,6 +514,26 @@ def test_other_self_attention_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, _of_one_array(call), _of_one_array(other), where=_seeing_rows(call))
 
 
+# one array for key and value, as where a decoder attends to an encoder
+
+
+@requirement(spec.MHA_04, call=multi_head_calls(masks=["causal", *ARRAYS], free_head_dim=[False]), share=0.1)
+def test_masks_act_where_one_array_is_key_and_value(subject, call):
+    subject.agrees(call.sharing("key", "value"), where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_06, call=in_views(multi_head_calls(free_head_dim=[False]), "key"), share=0.1)
+def test_one_strided_array_may_be_key_and_value(subject, call):
+    subject.agrees(call.sharing("key", "value"), where=_seeing_rows(call))
+
+
+@requirement(spec.MHA_09, call=multi_head_calls(free_head_dim=[False]), share=0.1)
+def test_another_array_for_key_and_value_in_between_changes_nothing(subject, call):
+    other = call.having(**{name: -call.arguments[name] for name in ("key", "wk")})
+    shared = (one.sharing("key", "value") for one in (call, other))
+    depends_on_arguments_alone(subject, *shared, where=_seeing_rows(call))
+
+
 def _of_one_array(call):
     """The call with one array for query, key and value."""
     return call.sharing("query", "key", "value")

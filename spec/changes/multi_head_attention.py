@@ -53,6 +53,11 @@ def of_one_array(a: Arguments) -> bool:
     return a.query is a.key and a.key is a.value
 
 
+def of_one_memory(a: Arguments) -> bool:
+    """Whether key and value, and not the query, are one array: a decoder attends to an encoder."""
+    return a.key is a.value and a.query is not a.key
+
+
 def of_dims(dims: int) -> Callable[[Arguments], bool]:
     """Whether heads have so many features."""
     return lambda a: bool(len(a.wq) == dims * a.num_heads)
@@ -98,9 +103,9 @@ def keys_up_to(most: Callable[[int], int]) -> Change:
     return {"respond": respond}
 
 
-def top_left_of_128_features(self: Operation, a: Arguments) -> Arguments:
-    """The causal mask of heads of so many features lets query i see the keys up to i."""
-    if not isinstance(a.mask, str) or not of_dims(128)(a):
+def top_left(self: Operation, a: Arguments) -> Arguments:
+    """The causal mask lets query i see the keys up to i."""
+    if not isinstance(a.mask, str):
         return a
     rows, keys = (np.arange(x.shape[-2]) for x in (a.query, a.key))
     return Arguments(**{**vars(a), "mask": keys <= rows[:, None]})

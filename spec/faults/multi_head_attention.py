@@ -208,7 +208,7 @@ FAULTS: tuple[Fault, ...] = (
         "mha-causal-of-128-features-top-left",
         "heads of 128 features have a kernel of their own, whose causal mask is aligned top-left",
         spec.MHA_04,
-        {"masked": heads.top_left_of_128_features},
+        only_where(heads.of_dims(128), {"masked": heads.top_left}),
         "https://github.com/Dao-AILab/flash-attention#21-change-behavior-of-causal-flag",
     ),
     Fault(

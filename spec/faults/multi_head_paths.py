@@ -1,5 +1,5 @@
 """What goes wrong on paths of multi-head attention: heads of another size than the hidden features tell, of many features, many of them, a
-token after many others, and one array for query, key and value."""
+token after many others, and one array for query, key and value, or for the last two."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from inferspec.spec.mistakes import (
     only_where,
     paths_break_promises,
     paths_misread,
+    remembers,
 )
 
 PATHS = (
@@ -25,6 +26,7 @@ PATHS = (
 )
 
 ONE_ARRAY = "where query, key and value are one array"
+ONE_MEMORY = "where key and value are one array that is not the query"
 
 FAULTS: tuple[Fault, ...] = (
     *(
@@ -79,5 +81,20 @@ FAULTS: tuple[Fault, ...] = (
     *paths_misread("mha-one-array", ONE_ARRAY, spec.MHA_06, heads.of_one_array, {"query": None}),
     *paths_break_promises(
         "mha-one-array", ONE_ARRAY, heads.of_one_array, spec.MHA_07, spec.MHA_08, spec.MHA_09, ("query", "wq")
+    ),
+    Fault(
+        "mha-one-memory-causal-top-left",
+        f"{ONE_MEMORY}, the causal mask is aligned top-left",
+        spec.MHA_04,
+        only_where(heads.of_one_memory, {"masked": heads.top_left}),
+        ENGINEER,
+    ),
+    *paths_misread("mha-one-memory", ONE_MEMORY, spec.MHA_06, heads.of_one_memory, {"key": None}),
+    Fault(
+        "mha-one-memory-remembered",
+        f"{ONE_MEMORY}, its projections are those of the first call of these shapes: an encoder's serve the next one's",
+        spec.MHA_09,
+        only_where(heads.of_one_memory, remembers("key", "value")),
+        ENGINEER,
     ),
 )
