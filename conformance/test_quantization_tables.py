@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.quantization import (
     beside_tiles,
     large_table,
     long_sums,
+    looked_up,
     lookup_calls,
     many_outputs,
     many_tiles_each_way,
@@ -47,6 +48,7 @@ from inferspec.conformance.properties.common import (
     refuses,
     refuses_or_reads,
     returns,
+    serves_both,
     serves_more_and_fewer,
 )
 from inferspec.conformance.properties.quantization import (
@@ -254,6 +256,11 @@ def test_logits_are_x_times_the_transposed_table(subject, call):
 @requirement(spec.QEMB_09, reading=reading_products(operation=HEAD, sizes=square), share=0.5)
 def test_the_head_reads_the_features_of_each_id_from_the_table(subject, reading):
     subject.expects(*reading)
+
+
+@requirement(spec.QEMB_09, call=heads(), share=0.1)
+def test_one_packed_table_is_looked_up_in_and_serves_as_the_head_in_turn(subject, call):
+    serves_both(subject, call, looked_up(call, subject.envelope["token_dtypes"][0]))
 
 
 @requirement(spec.QEMB_10, call=heads(dtypes=["bfloat16", "float32"]), power=among([-20, 20]), share=0.1)

@@ -601,6 +601,13 @@ def lookup_calls(pick: Pick, sizes: Sizes = small, borders: bool = False) -> Cal
     return pick.call(LOOKUP, **parts(pick, (vocabulary,), groups, dtype, size, bits), tokens=tokens)
 
 
+def looked_up(call: Call, dtype: str) -> Call:
+    """As many rows of the table of a head as x has, looked up by ids of that dtype."""
+    table = {name: call.arguments[name] for name in ("packed", "scales", "biases", "group_size", "bits")}
+    tokens = np.resize(np.arange(len(call.arguments["packed"])), call.arguments["x"].shape[:-1])
+    return Call(LOOKUP, {**table, "tokens": tokens.astype(dtype)}, call.features)
+
+
 def large_table(pick: Pick, size: int) -> tuple[int, int, int]:
     """A vocabulary past the ends of narrow integers, one group to a row."""
     return 1, pick.upto("vocabulary", *LARGE), 1

@@ -15,7 +15,7 @@ from inferspec.spec.changes.quantization import groups_of_64, having
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import honest, leaves_unwritten, of_whole_steps
 from inferspec.spec.numerics import f64
-from inferspec.spec.quantization import QuantizedEmbedding, unpacked
+from inferspec.spec.quantization import QuantizedEmbedding, QuantizedEmbeddingAsLinear, unpacked
 
 
 def rows_of_zeros_skipped(self: Operation, a: Arguments) -> Any:
@@ -325,6 +325,15 @@ def prefix_of_rows_lost(self: Any, a: Arguments) -> Any:
     flat = result.reshape(-1, result.shape[-1]) if result.ndim > 1 else result[None]
     flat[: max(len(flat) - 2**15, 0)] = 0
     return result
+
+
+def transposed_again() -> Change:
+    def product(self: QuantizedEmbeddingAsLinear, x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
+        # Each object is an operation of its own.
+        turned = vars(self)["turned"] = not vars(self).get("turned")
+        return plain(x, weights if turned else weights.reshape(weights.shape[::-1]).T)
+
+    return {"goes_on": True, "product": product}
 
 
 def first_1024(self: QuantizedEmbedding, a: Arguments) -> np.ndarray:

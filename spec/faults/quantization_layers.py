@@ -577,6 +577,13 @@ _EMBEDDING = (
         f"{MLX_LM}/commit/e92138cb",
     ),
     Fault(
+        "quantized-head-transposed-again",
+        "the restored table is kept: transposed in place for the head, and back by the next call of it",
+        QEMB_09,
+        products.transposed_again(),
+        TIRED,
+    ),
+    Fault(
         "quantized-head-scaled",
         "logits are multiplied by dims^-0.5",
         QEMB_09,
