@@ -3,7 +3,7 @@ sentence is asked of both kinds."""
 
 from typing import Any
 
-from inferspec.conformance.inputs.kv_cache import layers
+from inferspec.conformance.inputs.kv_cache import layers, overwritten
 from inferspec.conformance.inputs.kv_cache_mixtures import (
     LARGE,
     long_lived,
@@ -12,7 +12,7 @@ from inferspec.conformance.inputs.kv_cache_mixtures import (
     successors,
 )
 from inferspec.conformance.inputs.kv_cache_refusals import bad_shapes
-from inferspec.conformance.inputs.kv_cache_script import prompts
+from inferspec.conformance.inputs.kv_cache_script import prompts, whole_buffers
 from inferspec.conformance.properties.caches import keeps_dtype
 from inferspec.conformance.properties.common import goes_on_after_refusal, keeps_arguments
 from inferspec.conformance.suite import requirement
@@ -70,6 +70,16 @@ def test_the_caller_may_use_the_arrays_of_any_size_again(subject, call):
 
 @requirement(spec.SKV_09, call=mixtures(static=True, overwriting=True), share=0.1)
 def test_the_caller_may_use_the_arrays_of_any_size_again_in_a_preallocated_cache(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_09, call=overwritten(chunks=whole_buffers), share=0.1)
+def test_the_caller_may_use_the_arrays_of_a_prompt_that_fills_a_buffer_again(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_09, call=overwritten(static=True, chunks=whole_buffers), share=0.1)
+def test_the_caller_may_use_the_arrays_of_a_prompt_that_fills_a_buffer_again_in_a_preallocated_cache(subject, call):
     subject.agrees(call)
 
 

@@ -8,6 +8,7 @@ from inferspec.conformance.inputs.kv_cache_refusals import (
     bad_dtypes,
     bad_pairs,
     bad_shapes,
+    exchanged_dims,
     refused_in_turns,
     restored_once_refused,
 )
@@ -58,6 +59,16 @@ def test_a_chunk_of_another_shape_is_refused_by_a_cache_that_was_rewound(subject
 
 @requirement(spec.SKV_17, story=bad_shapes(static=True, restoring=[True]), share=0.5)
 def test_a_chunk_of_another_shape_is_refused_by_a_restored_preallocated_cache(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.KV_17, story=exchanged_dims(head_dims=["different"]), share=0.05)
+def test_a_chunk_with_the_head_dims_of_keys_and_values_exchanged_is_refused(subject, story):
+    refuses_step(subject, story)
+
+
+@requirement(spec.SKV_17, story=exchanged_dims(static=True, head_dims=["different"]), share=0.05)
+def test_a_chunk_with_the_head_dims_of_keys_and_values_exchanged_is_refused_by_a_preallocated_cache(subject, story):
     refuses_step(subject, story)
 
 

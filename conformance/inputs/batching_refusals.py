@@ -217,6 +217,10 @@ def all_bad_pairs(pick: Pick) -> tuple[Call, tuple[int, ...]]:
     script = Script(pick)
     _at_work(script)
     bad = _misshapen_updates(script, MISSHAPEN)
+    if script.key_dim != script.value_dim:
+        # As many features in all.
+        given = script.arrays(script.slots, 2)
+        bad.append(script.do("update_and_fetch", key=given["value"], value=given["key"], mask_length=2))
     return _going_on(script), tuple(bad)
 
 

@@ -93,6 +93,18 @@ def bad_shapes(
 
 
 @calls
+def exchanged_dims(pick: Pick, static: bool = False) -> tuple[Call, int]:
+    """(story, number of the step that must be refused): a chunk whose keys have the head dim of the values before it, and whose
+    values that of the keys: as many features in all."""
+    script = Script(pick)
+    script.append(small(pick))
+    script.past()
+    given = script.arrays(pick.one_of(1, 2, 3))
+    bad = script.do("update_and_fetch", key=given["value"], value=given["key"])
+    return going_on(script).call(static, room=(8, 300)), bad
+
+
+@calls
 def bad_dtypes(pick: Pick, static: bool = False, again: bool = False) -> tuple[Call, Tried]:
     """(story, number of the step that must be refused): a chunk in another dtype than those before it."""
     script = Script(pick)

@@ -41,6 +41,11 @@ def beside_buffers(pick: Pick) -> int:
     return pick.one_of(1, 2, BUFFER, BUFFER - 1, BUFFER + 1, 100, 2 * BUFFER, 300)
 
 
+def whole_buffers(pick: Pick) -> int:
+    """A prompt that just fills a buffer that grows in steps."""
+    return pick.one_of(BUFFER, 2 * BUFFER, BUFFER // 2)
+
+
 def thousands(pick: Pick) -> int:
     """A prompt beside the multiples of 1024, or a token."""
     return pick.one_of(1025, 1, 1023, 1024, 2, 700)

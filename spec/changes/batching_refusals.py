@@ -106,6 +106,17 @@ def rows_cut(self: BatchingKVCache, story: Story, key: np.ndarray, value: np.nda
     return BatchingKVCache.fetched(self, story, key[:rows], value[:rows], mask_length)
 
 
+def keys_beside_values(
+    self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
+) -> dict[str, Any]:
+    """Keys and values go beside each other into one buffer, which is as wide as both."""
+    if key.shape[:-1] == value.shape[:-1]:
+        for cached, own in self.requests(story)[:1]:
+            if key.shape[-1] + value.shape[-1] == cached.shape[2] + own.shape[2]:
+                key, value = np.split(np.concatenate([key, value], axis=-1), [cached.shape[2]], axis=-1)
+    return BatchingKVCache.update_and_fetch(self, story, key, value, mask_length)
+
+
 def broadcasting(
     self: BatchingKVCache, story: Story, key: np.ndarray, value: np.ndarray, mask_length: int
 ) -> dict[str, Any]:

@@ -291,6 +291,17 @@ PROMPT_BY_REFERENCE: Change = {"store": _prompt_by_reference}
 """A first chunk that is long enough for a buffer becomes the buffer."""
 
 
+def _whole_steps_by_reference(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if cache.keys is None and key.shape[2] and not key.shape[2] % STEP:
+        hold(cache, (key, value))
+    else:
+        KVCache.store(self, cache, key, value)
+
+
+WHOLE_STEPS_BY_REFERENCE: Change = {"store": _whole_steps_by_reference}
+"""A first chunk that is as long as the buffer would be becomes the buffer."""
+
+
 def _clears_prompts(self: KVCache, a: Arguments) -> Any:
     result = honest(self, a)
     for _, given in a.steps:

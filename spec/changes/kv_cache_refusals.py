@@ -61,6 +61,21 @@ def reshapes_rows_of_heads(self: KVCache, cache: Cache, key: np.ndarray, value: 
     KVCache.store(self, cache, key, value)
 
 
+def features_in_all(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    """A buffer that has keys beside values is as wide as both."""
+    if cache.keys is not None and (key.shape[:2], key.shape[3] + value.shape[3]) != (
+        cache.keys.shape[:2],
+        cache.keys.shape[3] + cache.values.shape[3],
+    ):
+        raise ValueError("another shape")
+
+
+def keys_beside_values(self: KVCache, cache: Cache, key: np.ndarray, value: np.ndarray) -> None:
+    if cache.keys is not None:
+        key, value = np.split(np.concatenate([key, value], axis=3), [cache.keys.shape[3]], axis=3)
+    KVCache.store(self, cache, key, value)
+
+
 def cast(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return joined(old, new.astype(old.dtype))
 

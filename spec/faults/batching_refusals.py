@@ -175,6 +175,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
+        "features-in-all",
+        "keys and values lie beside each other in one buffer, and their head dims are compared in all",
+        spec.BATCH_29,
+        {"update_and_fetch": changes.keys_beside_values},
+        "PROPERTIES X9",
+    ),
+    _fault(
         "fewer-features",
         "tokens of fewer features are filled up with zeros",
         spec.BATCH_29,

@@ -98,6 +98,12 @@ FAULTS: tuple[Fault, ...] = (
         changes.PROMPT_BY_REFERENCE,
     ),
     *both(
+        "whole-steps-by-reference",
+        "a first chunk of 256 tokens, or a multiple of them, is kept by reference",
+        9,
+        changes.WHOLE_STEPS_BY_REFERENCE,
+    ),
+    *both(
         "clears-prompts",
         "the key of a chunk of 32 tokens and more is cleared once it is cached",
         8,

@@ -48,6 +48,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     *both(
+        "features-in-all",
+        "keys and values lie beside each other in one buffer, and their head dims are compared in all",
+        17,
+        {"check_fit": refusals.features_in_all, "store": refusals.keys_beside_values},
+        "PROPERTIES X9",
+    ),
+    *both(
         "broadcasts-once-restored",
         "a cache that restored a state no longer compares shapes, and broadcasts",
         17,
