@@ -9,6 +9,7 @@ from inferspec.conformance.inputs.sampling import (
     BAD_TOP_P,
     BATCHES,
     DOZENS,
+    FAR_BELOW,
     FEW,
     HUNDREDS,
     MANY,
@@ -52,6 +53,15 @@ from inferspec.spec.sampling import ORDERS
 
 @requirement(spec.SAMP_27, call=sampler_calls(leading_dims=BATCHES))
 def test_each_row_is_drawn_by_itself(subject, call):
+    chooses(subject, call)
+
+
+@requirement(
+    spec.SAMP_27,
+    call=sampler_calls(generators=["given"], kinds=("one",), filtered=False, **FAR_BELOW),
+    share=0.05,
+)
+def test_a_row_far_below_others_is_drawn_by_its_own_differences(subject, call):
     chooses(subject, call)
 
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.sampling import (
     BATCHES,
     BOTH,
     DOZENS,
+    FAR_BELOW,
     FEW,
     HUNDREDS,
     LARGE,
@@ -29,6 +30,7 @@ from inferspec.conformance.inputs.sampling import (
     filter_calls,
     hardly_any_top_p,
     limited_beside_sums,
+    nearly_all_top_p,
     summed_filters,
     tiny_top_p,
 )
@@ -252,6 +254,11 @@ def test_a_top_p_below_a_thousandth_is_as_good_as_any(subject, call):
     leaves(subject, call, math.ceil(call.arguments["top_p"] * call.arguments["logits"].shape[-1]))
 
 
+@requirement(spec.SAMP_05, call=nearly_all_top_p(top_p=[True], dtypes=["float32"], vocabulary=5000), share=0.05)
+def test_a_top_p_that_rounded_sums_do_not_reach_leaves_all(subject, call):
+    leaves(subject, call, call.arguments["logits"].shape[-1])
+
+
 @requirement(spec.SAMP_47, call=exact_filters(top_p=[True], dtypes=["float32"]), share=0.2)
 def test_none_survives_after_those_that_reach_top_p_exactly(subject, call):
     leaves(subject, call, call.arguments["top_p"] * call.arguments["logits"].shape[-1])
@@ -412,6 +419,11 @@ def test_the_lowest_logits_take_no_part(subject, call):
 
 @requirement(spec.SAMP_12, call=filter_calls(leading_dims=BATCHES))
 def test_a_batch_is_filtered_row_by_row(subject, call):
+    gives_a_right_set(subject, call)
+
+
+@requirement(spec.SAMP_12, call=filter_calls(top_k=[False], top_p=[True], **FAR_BELOW), share=0.05)
+def test_a_row_far_below_others_is_filtered_by_its_own_differences(subject, call):
     gives_a_right_set(subject, call)
 
 

@@ -17,7 +17,16 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope, narrow
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.inputs.sampling_logits import Logits, alike, apart, led, ordinary, shares, sloping
+from inferspec.conformance.inputs.sampling_logits import (
+    Logits,
+    alike,
+    apart,
+    far_above_the_first,
+    led,
+    ordinary,
+    shares,
+    sloping,
+)
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Pick, among, calls
 from inferspec.spec import sampling as spec
@@ -159,6 +168,14 @@ def hardly_any_top_p(pick: Pick, sizes: tuple[int, ...] = (2049, 3000, 4096)) ->
     logits = shaped(pick, sloping, sizes, rows=(2, 1))
     pick.features["top_p"], pick.features["top_k"] = True, False
     return pick.call(FILTER, logits=logits, top_p=(pick.one_of(1, 0) + 0.5) / logits.shape[-1])
+
+
+@calls
+def nearly_all_top_p(pick: Pick, sizes: tuple[int, ...] = (5000, 10007)) -> Call:
+    """A top_p just below 1, which float32 sums of thousands of probabilities never reach."""
+    logits = shaped(pick, sloping, sizes, rows=(2, 1))
+    pick.features["top_p"], pick.features["top_k"] = True, False
+    return pick.call(FILTER, logits=logits, top_p=1 - 2.0**-24)
 
 
 BESIDE = 2.0**-16
@@ -460,6 +477,15 @@ BATCHES = [(2,), (2, 3), (2, 1, 3), (9, 2)]
 FEW = [(), (1,), (2,)]
 ONE_AXIS = [(2,)]
 """What calls of many rows ask for: one who draws for single rows is not given them."""
+FAR_BELOW: dict[str, Any] = {
+    "values": far_above_the_first,
+    "dtypes": ["float32"],
+    "sizes": SEVERAL,
+    "leading_dims": [(2,), (2, 3)],
+    "rows": (2, 3),
+}
+"""A row of logits far below those of the others."""
+
 BOTH: dict[str, Any] = {"top_k": [True], "top_p": [True], "both_filters": [True]}
 LOWEST = ["lowest ids"]
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])

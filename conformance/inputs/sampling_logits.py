@@ -37,6 +37,14 @@ def apart(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return np.reshape(by_row, shape) if rows else np.zeros(shape)
 
 
+def far_above_the_first(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Those of `apart`, of which all rows but the first lie where float32 does not tell the logits of the first apart."""
+    x = apart(pick, shape)
+    rows = x.reshape(-1, shape[-1])
+    rows[1:] = 2.0**24 + 256 * rows[1:]
+    return x
+
+
 def fine(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Logits apart from each other, with every bit of the dtype in use."""
     return apart(pick, shape) + pick.random.uniform(-1 / 32, 1 / 32, shape)

@@ -227,6 +227,12 @@ def hidden_as_zero(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
     return spec.weights_of(np.where(kept, np.where(np.isinf(x), 0.0, x), -np.inf))
 
 
+def shifted_by_the_batch(self: Any, x: np.ndarray, kept: Mask) -> np.ndarray:
+    """What is subtracted from the logits of a row, in float32, is the largest of all rows."""
+    own = np.where(kept, x, -np.inf)
+    return spec.weights_of(f64((own - own.max(initial=-np.inf)).astype(np.float32)) if own.size else own)
+
+
 def one_broken_for_all(self: Any, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
     """A maximum over the batch: one NaN makes every row NaN."""
     z, sound = type(self).__mro__[-3].rows(self, a)  # type: ignore[attr-defined]

@@ -160,6 +160,12 @@ def at_least_a_thousandth(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments
     return running(p)[:, :-1] < max(a.top_p, 0.001)
 
 
+def up_to_the_first_that_reaches(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
+    """Where rounding leaves no sum that reaches p, argmax of nothing is 0."""
+    last = np.argmax(running_in("float32", rounded(p, "float32")) >= a.top_p, axis=-1)
+    return (np.arange(p.shape[-1]) <= last[:, None]) | (a.top_p == 1)
+
+
 def sums_of_logarithms(p: np.ndarray, kept: Mask, x: np.ndarray, a: Arguments) -> Mask:
     with np.errstate(divide="ignore"):
         return np.cumsum(np.log(p), axis=-1) < a.top_p

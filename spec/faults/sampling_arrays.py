@@ -21,6 +21,13 @@ from inferspec.spec.mistakes import (
 
 ROWS: tuple[Fault, ...] = (
     Fault(
+        "sampler-shifts-by-the-batch",
+        "the largest logit of the batch is subtracted from all rows, not each row's own",
+        spec.SAMP_27,
+        {"weights": samplers.shifted_by_the_batch},
+        "PROPERTIES SA5, SA8",
+    ),
+    Fault(
         "sampler-wide-rows-past-64",
         "of more than 1024 ids, ids of rows past 64 are not written",
         spec.SAMP_27,

@@ -220,6 +220,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "top-p-never-reached",
+        "the last to survive is the first id whose float32 sum reaches p: where none does, the first one",
+        spec.SAMP_05,
+        samplers.top_p_by(changes.up_to_the_first_that_reaches),
+        TIRED,
+    ),
+    Fault(
         "top-p-exactly-reached",
         "where p is reached exactly one id more survives: <= for <",
         spec.SAMP_47,
@@ -496,6 +503,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_12,
         {"before": changes.batch_sums},
         f"{MLX_LM}/commit/2922cb4f",
+    ),
+    Fault(
+        "filter-shifts-by-the-batch",
+        "the largest logit of the batch is subtracted from all rows, not each row's own",
+        spec.SAMP_12,
+        {"weights": samplers.shifted_by_the_batch},
+        "PROPERTIES SA5, SA8",
     ),
     Fault(
         "filter-one-broken-for-all",
