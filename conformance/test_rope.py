@@ -27,6 +27,7 @@ from inferspec.conformance.inputs.rope import (
     other_places,
     other_tables,
     outside_the_table,
+    past_a_table,
     places_exchanged,
     prefill,
     prompts_of_dozens_of_heads,
@@ -369,6 +370,12 @@ def test_other_data_at_the_same_place_in_between_changes_nothing(subject, call):
 
 @requirement(spec.ROPE_18, turns=in_turn())
 def test_one_object_takes_every_kind_of_offset_in_turn(subject, turns):
+    for call in turns:
+        subject.agrees(call)
+
+
+@requirement(spec.ROPE_18, turns=past_a_table(offsets=PLACED), share=0.05)
+def test_one_object_goes_past_the_sizes_of_tables(subject, turns):
     for call in turns:
         subject.agrees(call)
 

@@ -372,6 +372,18 @@ def in_turn(pick: Pick) -> list[Call]:
 
 
 @calls
+def past_a_table(pick: Pick) -> list[Call]:
+    """Calls of one object with single tokens: the first, and those where a table that grows by steps ends."""
+    size = min(pick.one_of(256, 64, 512, 128, 1024, 2048), max(pick.envelope["positions"] - 2, 1))
+    call = rope_calls.build(pick, sizes=decode, starts=(0,), amplitude=(1.0,))
+    kind, rows = str(call.features["offsets"]), len(call.arguments["x"])
+    return [
+        call.having(offset=offset(kind, [start] * rows, 1), max_positions=size + 2).kept(0)
+        for start in (0, size - 1, size, size + 1)
+    ]
+
+
+@calls
 def in_dtypes_in_turn(pick: Pick) -> list[Call]:
     """Calls of one object with the same numbers in every dtype that there is, in any order, and in the first one again."""
     claimed = list(pick.envelope["dtypes"])

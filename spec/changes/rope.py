@@ -129,6 +129,13 @@ def tables_of_first_dtype(self: RoPE, angles: np.ndarray, a: Arguments) -> Pair:
     return (cos, sin) if first == dtype else (narrow(cos, first), narrow(sin, first))
 
 
+def grown_from_zero(self: RoPE, a: Arguments) -> np.ndarray:
+    """The table of an object has room for the first call, in steps of 256, and what it grows by begins at position 0 again."""
+    positions = RoPE.positions(self, a)
+    room = vars(self).setdefault("room", (int(positions.max(initial=0)) // 256 + 1) * 256)
+    return np.where(positions < room, positions, positions - room)
+
+
 def previous_for_zero(starts: np.ndarray, a: Arguments) -> np.ndarray:
     if not isinstance(a.offset, list):
         return starts
