@@ -207,7 +207,8 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
         filled,
         narrowed,
         strange=others,
-        unseen=not shown,
+        # Of a function that is only called, what it gives is no object of the contract.
+        unseen=not shown and operation.methods != ("__call__",),
     )
 
 
