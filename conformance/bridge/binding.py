@@ -241,15 +241,17 @@ def _lacking(operation: type[Operation], thing: Any) -> Iterator[Narrowing]:
 
 def _offers(thing: Any, method: str) -> bool:
     """Whether a class shows a method, or what an object has of this name can be called."""
-    return _has(thing, method) and (inspect.isclass(thing) or callable(getattr(thing, method)))
+    return _has(thing, method) and (inspect.isclass(thing) or callable(getattr(thing, method, None)))
 
 
 def _has(thing: Any, name: str) -> bool:
     """Whether a class shows a method or property, or an object has it."""
     if name == "__call__":
         return defines(thing, name) if inspect.isclass(thing) else callable(thing)
-    if inspect.isclass(thing) or hasattr(type(thing), name):
-        return hasattr(thing if inspect.isclass(thing) else type(thing), name)
+    if inspect.isclass(thing):
+        return hasattr(thing, name)
+    if hasattr(type(thing), name):
+        return True
     try:
         getattr(thing, name)
     except Exception:  # What hands on to another may raise anything where that lacks it.
