@@ -189,11 +189,18 @@ def refuses_where_it_can_be_done(subject, story):
         refuses_step(subject, story)
 
 
+def _right_at_once(step):
+    """A request that is put right after it was refused asks for what can be done from the beginning."""
+    name, given = step
+    asked = {name: given[name] for name in ("tokens", "max_tokens")} if name == "add_mended" else {}
+    return ("add", {**asked, "priority": 0, "eos": ()}) if asked else step
+
+
 def keeps_after_refusal(subject, story):
     """The step, or each of several, changes nothing of the story. Whether it is refused at all is another requirement's matter."""
     call, bad = story
     if all_refused(subject, story):
         tried, nothing = {bad} if isinstance(bad, int) else {*bad}, ("pass_by", {"times": 0})
         steps = enumerate(call.arguments["steps"], 1)
-        without = tuple(nothing if number in tried else step for number, step in steps)
+        without = tuple(nothing if number in tried else _right_at_once(step) for number, step in steps)
         keeps_beyond(subject, call, call.having(steps=without), *MUST)
