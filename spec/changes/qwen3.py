@@ -72,6 +72,13 @@ def counted_from_the_chunk(self: Qwen3, length: int, keys: int, window: int) -> 
     return Qwen3.recent(self, length, keys, window) | cached
 
 
+def no_longer_chunks(self: Qwen3, length: int, keys: int, window: int) -> np.ndarray:
+    """A cache that goes round takes no chunk after others that is longer than it."""
+    if window < length < keys:
+        raise ValueError(f"{length} tokens, and a window of {window}")
+    return Qwen3.recent(self, length, keys, window)
+
+
 def of_the_first_layer(self: Qwen3, layer: int, config: Mapping[str, Any]) -> bool:
     """One mask is made for all layers, of the first one's kind."""
     return Qwen3.slides(self, 0, config)

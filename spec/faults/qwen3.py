@@ -112,6 +112,12 @@ FAULTS: tuple[Fault, ...] = shared(
             "a window hides what is far back in the chunk, and nothing that is cached",
             {"recent": changes.counted_from_the_chunk},
         ),
+        _of_cached_windows(
+            "refused-late",
+            "a chunk after others that is longer than the window is refused, and the model was taken",
+            {"recent": changes.no_longer_chunks},
+            "LitGPT 0.5.13, KVCache",
+        ),
     ],
 )
 
