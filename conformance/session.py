@@ -252,6 +252,8 @@ class Session:
             self.waivers,
             datetime.datetime.now(datetime.UTC).date(),
             self.description.absent,
+            # Quick may well not draw what a waiver is for.
+            thorough=EXAMPLES[self.profile.name] >= EXAMPLES[Profile().name],
         )
         return certificate.certificate(
             self.description,

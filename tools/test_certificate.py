@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from inferspec.conformance import suite
+from inferspec.conformance.bridge.hosted_subject import CALL_LIMIT
 from inferspec.conformance.reporting import certificate as certificates
 from inferspec.conformance.reporting.certificate import (
     BAD,
@@ -26,6 +27,7 @@ from inferspec.conformance.reporting.certificate import (
 )
 from inferspec.conformance.reporting.summary import lines
 from inferspec.conformance.reporting.waivers import Waiver
+from inferspec.conformance.session import Session
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile
 from inferspec.spec.contract import Level
@@ -51,8 +53,8 @@ def ran(*requirements, **others):
     return results
 
 
-def judged(results, offers=("causal_mask",), broken=(), waivers=()):
-    return judge(suite.all_tests(), results, offers, dict(broken), {w.requirement: w for w in waivers}, TODAY)
+def judged(results, offers=("causal_mask",), broken=(), waivers=(), **how):
+    return judge(suite.all_tests(), results, offers, dict(broken), {w.requirement: w for w in waivers}, TODAY, **how)
 
 
 def row(rows, requirement):
@@ -298,6 +300,20 @@ def test_a_waived_requirement_that_passes_fails_the_run(requirement):
     rows = judged(ran(*MASK), waivers=[waiver(requirement)])
     assert "passes although it is waived" in row(rows, requirement)["message"]
     assert verdict_of(rows) == "nonconformant"
+
+
+def test_a_run_that_asks_little_keeps_a_waiver_that_it_does_not_need():
+    rows = judged(ran(*MASK), waivers=[waiver(MASK[0])], thorough=False)
+    assert row(rows, MASK[0])["state"] == "waived"
+    assert verdict_of(rows) == "conformant"
+
+
+@pytest.mark.parametrize(("profile", "state"), [("quick", "waived"), ("standard", "failed"), ("nightly", "failed")])
+def test_of_all_profiles_quick_alone_asks_too_little_to_do_without_a_waiver(profile, state):
+    about = Description("mine", "mine", "1", "mine.py", "numpy", "numpy 2", offers={"causal_mask": {}})
+    known = {MASK[0].id: waiver(MASK[0], days=365_000)}
+    session = Session(None, about, Profile(profile), known, {}, {}, None, {}, CALL_LIMIT, {})
+    assert row(session.conclude(ran(*MASK), [], [])["requirements"], MASK[0])["state"] == state
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import importlib.metadata
 import json
 import math
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +73,19 @@ def judge(
     waivers: Mapping[str, Waiver],
     today: datetime.date,
     absent: Mapping[str, str] | None = None,
+    thorough: bool = True,
 ) -> list[dict[str, Any]]:
     """Return a row for each requirement.
 
     must_run: every test of the kit; results: test id -> its outcome, as far as it ran; offers: the operations that
     the subject offers; broken: operation -> why its module could not be loaded; absent: operation -> why it is not
-    claimed, where that is known.
+    claimed, where that is known; thorough: whether enough was asked to say that a waiver is needless.
     """
+    waive = functools.partial(_waived, waivers=waivers, today=today, thorough=thorough)
     offered = set(offers)
     tests = _by_requirement(must_run)
     return [
-        _row(requirement, tests.get(requirement.id, []), results, offered, broken, waivers, today, absent or {})
+        _row(requirement, tests.get(requirement.id, []), results, offered, broken, absent or {}, waive)
         for requirement in all_requirements()
     ]
 
@@ -101,9 +103,8 @@ def _row(
     results: Mapping[str, Mapping[str, Any]],
     offered: set[str],
     broken: Mapping[str, str],
-    waivers: Mapping[str, Waiver],
-    today: datetime.date,
     absent: Mapping[str, str],
+    waive: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": requirement.id,
@@ -126,8 +127,7 @@ def _row(
         return {**row, "state": "failed", "message": broken[requirement.name], "ran": row["tests"]}
     if requirement.name not in offered:
         return {**row, "state": "not_claimed", "message": absent.get(requirement.name, ""), "ran": row["tests"]}
-    row |= _outcome([t.id for t in tests], results)
-    return _waived(row, waivers.get(requirement.id), today)
+    return waive(row | _outcome([t.id for t in tests], results))
 
 
 def _outcome(tests: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -151,17 +151,15 @@ def _outcome(tests: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -> 
     }
 
 
-def _waived(row: dict[str, Any], waiver: Waiver | None, today: datetime.date) -> dict[str, Any]:
+def _waived(row: dict[str, Any], waivers: Mapping[str, Waiver], today: datetime.date, thorough: bool) -> dict[str, Any]:
+    waiver = waivers.get(row["id"])
     if waiver is None:
         return row
     if waiver.expired(today):
         return {**row, "state": "failed", "message": f"{EXPIRED} {waiver.expires}: {waiver.issue}"}
     if row["state"] == "passed":
-        return {
-            **row,
-            "state": "failed",
-            "message": f"{STALE} ({waiver.issue}): remove the waiver",
-        }
+        stale = {"state": "failed", "message": f"{STALE} ({waiver.issue}): remove the waiver"}
+        return {**row, **(stale if thorough else {"state": "waived"})}
     return row
 
 
