@@ -123,6 +123,7 @@ class Engine(PlainEngine):
         "finished",
         "has_unfinished",
     )
+    takes: ClassVar = {"add_request": ("tokens", "max_tokens"), "step": (), "run": ()}
     optional_methods: ClassVar = {
         "logits": ("logits", ("untold",)),
         "num_free_pages": ("pages", ("untold",)),

@@ -141,6 +141,15 @@ def test_a_subject_that_is_not_there_is_one_line(folder, spec, says):
         ),
         (BATCH.format("self, key, value, mask_length, mask"), "missing a required argument: 'mask'"),
         (BATCH.format("self, key, value, *, length"), "cannot be called with what the contract gives it"),
+        ("async def silu(x): return x", "silu is asynchronous, and nothing awaits it"),
+        (
+            "async def generate(model, tokens, *, max_tokens): yield 1",
+            "generate is asynchronous, and nothing awaits it",
+        ),
+        (
+            "class KVCache:\n    async def update_and_fetch(self, key, value): ...",
+            "KVCache.update_and_fetch is asynchronous",
+        ),
         (ROPE + "ARRAYS = 'tensorflow'", "ARRAYS is 'tensorflow'; it takes mlx, torch, numpy, jax"),
         (ROPE + "ARRAYS = ['numpy']", "arrays of kind ['numpy']"),
         (ROPE + "ENVELOPE = ['rope']", "ENVELOPE is ['rope']; it takes a dict with components as keys"),
@@ -208,6 +217,18 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
             "    def allocate(self, tokens): return list(tokens)\n    def free(self, table): pass\n"
             "    def append(self, table, tokens): pass\n    def mark_computed(self, table, n): pass",
             "BlockManager lacks what the contract reads ('list' object has no attribute",
+        ),
+        (
+            "ARRAYS = 'numpy'\ndef generate(model, tokens, *, max_tokens): yield from zip(tokens, tokens)",
+            "generate cannot be used as the contract does: int() argument must be",
+        ),
+        (
+            "ARRAYS = 'numpy'\ndef verify(draft_tokens, draft_probs, target_probs, uniform): return list(draft_tokens), 0",
+            "verify cannot be used as the contract does: verify gives ids within what it gives; it gives one sequence",
+        ),
+        (
+            "class KVCache:\n    def __init__(self): setattr(self, 'append', print)",
+            "KVCache: what the subject makes has no update_and_fetch",
         ),
         (ROPE + "KERNEL_PATH = 'metal'", "KERNEL_PATH is 'metal'; it takes a few words, such as cpu avx512"),
         (ROPE + "KERNEL_PATH = 'cpu\\nx'", "it takes a few words"),
@@ -462,11 +483,47 @@ def test_a_plain_function_of_any_name_takes_the_place_of_a_class(folder):
         assert called(load("mine", {"rope": f"other:{name}"}), "RoPE", x=ONES, dims=4, offset=1).max() == expected
 
 
-def test_an_embedding_of_any_name_stands_for_both_of_its_operations(folder):
+@pytest.mark.parametrize("name", ["bound", "deep.bound", "make", "make_by_position", "Turn.of"])
+def test_what_makes_an_object_takes_the_place_of_a_class_too(folder, name):
+    module(folder, ROPE)
+    module(
+        folder,
+        """
+        from functools import partial
+        from types import SimpleNamespace
+
+        class Turn:
+            def __init__(self, more, dims, base): self.told = more + dims + base
+            def __call__(self, x, offset=None): return x + self.told
+            @classmethod
+            def of(cls, dims, theta=10000): return cls(1, dims, theta)
+        def make(dims, base=10000): return Turn(1, dims, base)
+        def make_by_position(dims, base=10000, /): return Turn(1, dims, base)
+        bound = partial(partial(Turn, 1))
+        deep = SimpleNamespace(bound=bound)
+        """,
+        "other.py",
+    )
+    given = {"x": ONES, "dims": 4, "max_positions": 9, "base": 500}
+    assert called(load("mine", {"rope": f"other:{name}"}), "RoPE", **given).max() == 1 + 1 + 4 + 500
+
+
+def test_a_layer_of_mlx_takes_the_place_of_a_function(folder):
+    module(folder, ROPE)
+    module(
+        folder,
+        "import mlx.nn as nn\nclass Act(nn.Module):\n    def __call__(self, x): return x + 1\nact = Act()",
+        "other.py",
+    )
+    assert called(load("mine", {"silu": "other:act"}), "silu", x=ONES).max() == 2
+
+
+@pytest.mark.parametrize("name", ["Table", "bound"])
+def test_an_embedding_of_any_name_stands_for_both_of_its_operations(folder, name):
     module(folder, ROPE)
     text = "class Table:\n    def __init__(s, weight): s.w = weight\n    def __call__(s, t): return s.w[t]\n    def as_linear(s, x): return x @ s.w.T"
-    module(folder, text, "other.py")
-    assert set(load("mine", {"Embedding": "other:Table"}).targets) == {"RoPE", "Embedding", "Embedding.as_linear"}
+    module(folder, f"{text}\nfrom functools import partial\nbound = partial(Table)", "other.py")
+    assert set(load("mine", {"Embedding": f"other:{name}"}).targets) == {"RoPE", "Embedding", "Embedding.as_linear"}
 
 
 MODEL_AND_ENGINE = """

@@ -618,3 +618,121 @@ def test_what_makes_an_object_may_hand_on_whatever_it_is_given(folder):
     )
     told = {"x": ONES, "dims": 4, "max_positions": 9, "traditional": True}
     assert called(load("mine"), "RoPE", **told).max() == 4000 + 10000 + 1 + 1
+
+
+def test_what_an_object_of_a_class_takes_is_read_where_its_call_takes_no_object(folder):
+    module(
+        folder,
+        """
+        class Linear:
+            @staticmethod
+            def __call__(x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias
+        class Silu:
+            @classmethod
+            def __call__(cls, x): return 2 * x
+        linear, silu = Linear(), Silu()
+        """,
+    )
+    found = load("mine")
+    assert found.targets["linear"].call_names == {"x": "x", "weight": "weight", "bias": "bias"}
+    assert called(found, "linear", x=ONES, weight=ONES, bias=ONES[0, :2]).tolist() == [[5, 5]] * 2
+    assert called(found, "silu", x=ONES).max() == 2
+
+
+def test_a_function_that_wraps_another_is_called_by_what_it_takes_itself(folder):
+    module(
+        folder,
+        """
+        from functools import wraps
+
+        def of_float32(function):
+            @wraps(function)
+            def wrapper(x, w): return function("float32", x, w, 0)
+            return wrapper
+
+        def logged(function):
+            @wraps(function)
+            def wrapper(*given, **named): return function(*given, **named)
+            return wrapper
+
+        @of_float32
+        def linear(dtype, x, w, bias): return (x @ w.T + bias).astype(dtype)
+
+        @logged
+        def rms_norm(x, w, eps=1e-5): return x * w
+        """,
+    )
+    found = load("mine").targets
+    assert (found["linear"].call_names, found["RMSNorm"].call_names) == (
+        {"x": "x", "weight": "w"},
+        {"x": "x", "weight": "w", "eps": "eps"},
+    )
+    assert called(load("mine"), "linear", x=ONES, weight=ONES).tolist() == [[4, 4]] * 2
+
+
+SETS_ITS_METHODS = {
+    "setattr": "for name in NAMES: setattr(self, name, getattr(inner, name))",
+    "its dict": "self.__dict__.update((name, getattr(inner, name)) for name in NAMES)",
+    "vars": "vars(self).update((name, getattr(inner, name)) for name in NAMES)",
+    "no attribute of its own": "object.__setattr__(self, 'inner', inner)",
+}
+"""How the objects of a class may have methods that the class does not show."""
+
+
+@pytest.mark.parametrize("way", SETS_ITS_METHODS)
+def test_methods_that_no_line_of_a_class_names_are_found_on_its_objects(folder, way):
+    hidden = """
+            def __getattribute__(self, name):
+                own = object.__getattribute__(self, "__dict__")
+                return getattr(own["inner"], name) if "inner" in own and name in NAMES else own[name]
+    """
+    module(
+        folder,
+        f"""
+        from inferspec.impl import kv_cache
+        ARRAYS = "mlx"
+        NAMES = "update_and_fetch", "rewind", "restore", "offset", "state"
+
+        class KVCache:
+            def __init__(self):
+                inner = kv_cache.KVCache()
+                {SETS_ITS_METHODS[way]}
+            {hidden.strip() if way.startswith("no") else ""}
+        """.replace('"offset", "state"', '"offset", "state"' if way.startswith("no") else ""),
+    )
+    session = Session.opened("mine")
+    try:
+        test = next(test for test in all_tests() if test.requirement.id == "KV-01")
+        assert session.run(test).state == "passed"
+    finally:
+        session.close()
+
+
+def test_parameters_of_the_contract_s_names_may_stand_in_another_order(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import block_manager, engine, metrics, scheduler
+        from inferspec.impl.qwen3 import Qwen3
+        ARRAYS = "mlx"
+
+        class BlockManager(block_manager.BlockManager):
+            def __init__(self, block_size, num_gpu_blocks, prefix_caching=True):
+                super().__init__(num_gpu_blocks, block_size, prefix_caching)
+        class Scheduler(scheduler.Scheduler):
+            def __init__(self, max_requests, max_prefill_tokens, block_manager):
+                super().__init__(block_manager, max_requests, max_prefill_tokens)
+            def update(self, tokens, step): return super().update(step, tokens)
+        class Engine(engine.Engine):
+            def __init__(self, *, model, **options): super().__init__(model, **options)
+            def add_request(self, max_tokens, tokens, **options): return super().add_request(tokens, max_tokens, **options)
+        def request_metrics(token_times, arrival): return metrics.request_metrics(arrival, token_times)
+        """,
+    )
+    session = Session.opened("mine")
+    try:
+        wanted = {"BLK-01", "SCHED-01", "ENG-01", "METR-01"}
+        first = {test.requirement.id: test for test in all_tests() if test.requirement.id in wanted}
+        assert {id: session.run(test).state for id, test in first.items()} == dict.fromkeys(first, "passed")
+    finally:
+        session.close()

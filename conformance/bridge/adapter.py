@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ from inferspec.conformance.bridge.did_you_mean import meant, nearest
 from inferspec.conformance.bridge.drivers import driver_of, takes
 from inferspec.conformance.bridge.layouts import lay_out
 from inferspec.conformance.bridge.locate import find
-from inferspec.conformance.bridge.signatures import AdapterError
+from inferspec.conformance.bridge.signatures import AdapterError, parameters_of, spellings
 from inferspec.conformance.envelope import meet
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
@@ -340,12 +341,24 @@ def _parts() -> list[str]:
 
 def _standing_in(thing: Any, operations: list[type[Operation]], kind: Arrays) -> dict[str, Target]:
     """A class or function of any name in the place of the operations of one name."""
-    is_class = inspect.isclass(thing)
     return {
-        op.signature.operation: bind(op, thing, kind, plain=bool(op.plain) and not is_class)
-        for op in operations
-        if not op.signature.method or offers_methods(thing, op)
+        op.signature.operation: bind(op, thing, kind, plain=bool(op.plain) and not makes)
+        for op, makes in ((op, _makes(thing, op)) for op in operations)
+        # What is made shows its methods when it is.
+        if not op.signature.method or offers_methods(thing, op) or (makes and not inspect.isclass(thing))
     }
+
+
+def _makes(thing: Any, operation: type[Operation]) -> bool:
+    """Whether a thing of any name makes what is called: a class, a partial of one, or a function that takes, by the contract's
+    names, what the constructor does and nothing else."""
+    made = thing
+    while isinstance(made, partial):
+        made = made.func
+    if inspect.isclass(made):
+        return True
+    own, named = parameters_of(thing), spellings(operation.signature.init or {})
+    return bool(own) and all(p.name in named for p in own or ())
 
 
 def _redeclare(

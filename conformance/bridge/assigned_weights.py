@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inferspec.conformance.bridge.signatures import CATCH_ALL, SYNONYMS, AdapterError, alike, parameters_of, spelt
+from inferspec.conformance.bridge.signatures import CATCH_ALL, AdapterError, alike, parameters_of, spellings, spelt
 from inferspec.spec.contract import REQUIRED, Operation
 
 COUNTS = re.compile(
@@ -40,7 +40,7 @@ def places_of(function: Callable[..., Any], operation: type[Operation]) -> dict[
 def _insists_on_sizes(own: list[inspect.Parameter], operation: type[Operation]) -> bool:
     """Whether, without its options, there are as many sizes as the contract has; else one of them is an array after all."""
     init = operation.signature.init or {}
-    named = {spelling: name for name in init for spelling in (name, *SYNONYMS.get(name, ()))}
+    named = spellings(init)
     insisted = [p for p in own if p.default is p.empty and init.get(named.get(p.name, ""), REQUIRED) is REQUIRED]
     needed = sum(default is REQUIRED for name, default in init.items() if name not in operation.loaded)
     return len(insisted) == needed and all(p.name in named or _counts(p) for p in insisted)

@@ -12,7 +12,7 @@ from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays, moved
 from inferspec.conformance.bridge.assigned_weights import keep, places_of, refuse_sizes
-from inferspec.conformance.bridge.drivers import Driver, by_name_alone, takes
+from inferspec.conformance.bridge.drivers import Driver, by_name, takes
 from inferspec.conformance.bridge.signatures import AdapterError, matched, parameters_of, spelt, strange, unread
 from inferspec.conformance.envelope import meet
 from inferspec.spec.contract import REQUIRED, Operation
@@ -130,6 +130,7 @@ class Target:
 def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays, plain: bool) -> Target:
     """Return how to call what a subject offers for an operation; AdapterError when its parameters do not fit."""
     signature = operation.signature
+    _refuse_asynchronous(operation, function)
     if operation.methods:
         return _bind_methods(operation, function, kind)
     if plain:
@@ -182,6 +183,17 @@ def bind(operation: type[Operation], function: Callable[..., Any], kind: Arrays,
     )
 
 
+def _refuse_asynchronous(operation: type[Operation], function: Any) -> None:
+    """What has to be awaited gives no result to who calls it."""
+    called = {operation.signature.operation: function}
+    if inspect.isclass(function):
+        names = operation.methods or (operation.signature.method or "__call__",)
+        called = {f"{function.__name__}.{name}": inspect.getattr_static(function, name, None) for name in names}
+    for name, one in called.items():
+        if inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one):
+            raise AdapterError(f"{name} is asynchronous, and nothing awaits it; put a function around it that does")
+
+
 def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind: Arrays) -> Target:
     """How to use what a driver uses: its constructor's parameters are matched, its methods need only be there."""
     init = operation.signature.init
@@ -219,9 +231,9 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
         return
     # What wraps another takes what it takes itself, and may give the other more than that.
     own = inspect.signature(method, follow_wrapped=False)
-    alone = by_name_alone(partial(method, None), parameters)
+    named = by_name(partial(method, None), parameters)
     try:
-        own.bind(None, *(name for name in parameters if name not in alone), **dict.fromkeys(alone))
+        own.bind(None, *(name for name in parameters if name not in named), **dict.fromkeys(named.values()))
     except TypeError as error:
         raise AdapterError(
             f"{operation.signature.operation}: {cls.__name__}.{name}{own} cannot be called with what the contract gives it,"
@@ -259,22 +271,36 @@ def _has(thing: Any, name: str) -> bool:
     return True
 
 
-_LIBRARIES = ("flax", "jax", "mlx", "torch")
-"""Where classes of a subject have bases whose `__getattr__` finds the parts of a model and no more."""
+_LIBRARIES = ("builtins", "flax", "jax", "mlx", "torch")
+"""Where classes of a subject have bases whose `__getattr__` finds the parts of a model, or an object's own, and no more."""
+
+
+_HANDING_ON = ("__getattr__", "__getattribute__")
+"""The methods of a class by which its objects may have what it does not show."""
+
+_SETTING_ANY = frozenset({"setattr", "__setattr__", "__dict__", "vars"})
+"""What a function uses to set attributes whose names it does not spell."""
 
 
 def _may_have(cls: Any, method: str) -> bool:
     """Whether objects of a class can have a method: it shows it, or sets it, or hands on what it lacks."""
     own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _LIBRARIES]
-    hands_on = method != "__call__" and any("__getattr__" in vars(base) for base in own)
-    return _has(cls, method) or hands_on or any(method in _set_by(base) for base in own)
+    hands_on = method != "__call__" and any(name in vars(base) for base in own for name in _HANDING_ON)
+    sets = set().union(*map(_set_by, own))
+    return _has(cls, method) or hands_on or method in sets or not sets.isdisjoint(_SETTING_ANY)
 
 
 def _set_by(cls: Any) -> set[str]:
-    """The attributes that the functions of a class set, its `__init__` or what that calls, or a dataclass has as fields."""
-    own = itertools.chain.from_iterable(map(_wrapped, vars(cls).values()))
+    """The attributes that the functions of a class set, its `__init__` or what that calls, or a dataclass has as fields; of
+    what sets attributes of any name, that it does."""
+    own = list(itertools.chain.from_iterable(map(_wrapped, vars(cls).values())))
     done = itertools.chain.from_iterable(map(dis.get_instructions, own))
-    return {*vars(cls).get("__dataclass_fields__", ()), *(one.argval for one in done if one.opname == "STORE_ATTR")}
+    used = itertools.chain.from_iterable(function.__code__.co_names for function in own)
+    return {
+        *vars(cls).get("__dataclass_fields__", ()),
+        *(one.argval for one in done if one.opname == "STORE_ATTR"),
+        *_SETTING_ANY.intersection(used),
+    }
 
 
 def _wrapped(function: Any) -> list[Any]:

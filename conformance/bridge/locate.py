@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections import OrderedDict, defaultdict
 from importlib.machinery import all_suffixes
 from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,6 +18,9 @@ from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.trust.isolation import is_closed
 
 ENTRY_POINTS = "inferspec.subjects"
+
+PLAIN_DICTS = (dict, OrderedDict, defaultdict)
+"""Whose entries are what an adapter offers."""
 
 
 def registered() -> dict[str, str]:
@@ -31,10 +36,12 @@ def find(spec: str) -> tuple[Any, ModuleType]:
         _refuse_shadow(spec, known[spec])
         module_name, _, attribute = known[spec].partition(":")
     module = _import(module_name, spec)
-    if attribute and not hasattr(module, attribute):
-        raise AdapterError(f"{spec}: module {module_name} has no {attribute!r}")
-    adapter = getattr(module, attribute) if attribute else getattr(module, "ADAPTER", module)
-    return SimpleNamespace(**adapter) if isinstance(adapter, dict) else adapter, module
+    try:
+        adapter = attrgetter(attribute)(module) if attribute else getattr(module, "ADAPTER", module)
+    except AttributeError as error:
+        raise AdapterError(f"{spec}: module {module_name} has no {attribute!r}") from error
+    # Modules of mlx.nn are dicts too, of a class of their own.
+    return SimpleNamespace(**adapter) if type(adapter) in PLAIN_DICTS else adapter, module
 
 
 def _import(name: str, spec: str) -> ModuleType:

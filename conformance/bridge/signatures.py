@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from inferspec.spec.contract import REQUIRED, Operation
@@ -46,13 +47,27 @@ CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
     """What a function or a class takes, or None where that cannot be read."""
     try:
-        own = list(inspect.signature(function).parameters.values())
+        own = list(signature_of(function).parameters.values())
     except (ValueError, TypeError):
         return _parameters_of_extension(function)
     if own and own[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and hasattr(function, "dispatch"):
         # functools.singledispatch looks at what is given by position.
         own[0] = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
     return own
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature by which a function is called: its own, and of one that wraps another and takes anything that of the other.
+    ValueError or TypeError where it has none that can be read."""
+    if isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod | classmethod):
+        # What is looked up on the object takes no object any more.
+        function = function.__call__  # type: ignore[operator]
+    if hasattr(function, "__wrapped__"):
+        with contextlib.suppress(ValueError, TypeError):
+            own = inspect.signature(function, follow_wrapped=False)
+            if not any(p.kind in CATCH_ALL for p in own.parameters.values()):
+                return own
+    return inspect.signature(function)
 
 
 def _parameters_of_extension(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -99,6 +114,11 @@ def matched(
     defaults = {**parameters, **operation.insisted}
     insisted = matching.insisted() - operation.required_narrows.keys()
     return matching.names, {name: defaults[name] for name in insisted if parameters[name] is not REQUIRED}
+
+
+def spellings(parameters: Iterable[str]) -> dict[str, str]:
+    """Each name by which a function may take one of the contract's parameters -> that parameter."""
+    return {spelling: name for name in parameters for spelling in (name, *SYNONYMS.get(name, ()))}
 
 
 def unread(parameters: Mapping[str, Any]) -> dict[str, str]:

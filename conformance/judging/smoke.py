@@ -141,3 +141,8 @@ def _blame_adapter(subject: HostedSubject, description: Description, call: Call,
                 f"{description.spec}: {call.operation} fails on {description.arrays} arrays ({error}) and works on"
                 f' {kind} arrays; declare ARRAYS = "{kind}"'
             )
+    if error.startswith("TypeError: ") and _AT not in error:
+        # What the kit does with what it gave, such as to take ids out of it.
+        raise AdapterError(
+            f"{description.spec}: {call.operation} cannot be used as the contract does: {error.partition(': ')[2]}"
+        )

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays
+from inferspec.conformance.bridge.signatures import signature_of
 
 Driver = Callable[[Any, Mapping[str, Any], Arrays], Any]
 """Takes the built object (or what the subject offers, where the contract builds nothing), the arguments in the subject's
@@ -56,7 +57,7 @@ def _parameters(function: Callable[..., Any]) -> Parameters:
 
 def _read(function: Callable[..., Any]) -> Parameters:
     try:
-        return inspect.signature(function).parameters
+        return signature_of(function).parameters
     except (ValueError, TypeError):
         return None
 
@@ -80,20 +81,33 @@ def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
     }
 
 
-def by_name_alone(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
-    """Those of the contract's parameters that a function takes by name alone; none of what cannot be read."""
+def by_name(function: Callable[..., Any], names: Sequence[str]) -> dict[str, str]:
+    """Those of the contract's parameters, in its order, that go by name -> the function's own name of each: what it takes by name
+    alone, and all where it has them in another order; none of what cannot be read."""
     own = _parameters(function) or {}
-    kinds = {p.kind for p in own.values()}
-    if kinds == {inspect.Parameter.VAR_KEYWORD}:
-        return list(names)
-    return [name for name in names if name in own and own[name].kind is inspect.Parameter.KEYWORD_ONLY]
+    if {p.kind for p in own.values()} == {inspect.Parameter.VAR_KEYWORD}:
+        return {name: name for name in names}
+    alone = {name: name for name in names if name in own and own[name].kind is inspect.Parameter.KEYWORD_ONLY}
+    return _reordered([name for name in names if name not in alone], own) | alone
+
+
+def _reordered(names: Sequence[str], own: Mapping[str, inspect.Parameter]) -> dict[str, str]:
+    """Where a function has one of the names in another place than the contract: all of them, those that it has by its own names;
+    the others take the places that are left, in order."""
+    places = [p.name for p in own.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if any(p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) for p in own.values()) or len(places) < len(names):
+        return {}
+    if all(name not in places or places.index(name) == place for place, name in enumerate(names)):
+        return {}
+    left = iter([place for place in places if place not in names])
+    return {name: name if name in places else next(left) for name in names}
 
 
 def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
-    """Call it with the contract's arguments in their order: by position, and by name what it takes by name alone."""
-    alone = by_name_alone(function, arguments)
-    by_position = [value for name, value in arguments.items() if name not in alone]
-    return function(*by_position, **{name: arguments[name] for name in alone})
+    """Call it with the contract's arguments in their order: by position, and by name what goes by name."""
+    named = by_name(function, tuple(arguments))
+    by_position = [value for name, value in arguments.items() if name not in named]
+    return function(*by_position, **{own: arguments[name] for name, own in named.items()})
 
 
 def made(make: Callable[..., Any], options: Mapping[str, Any], /, **arguments: Any) -> Any:
@@ -109,10 +123,11 @@ def _without_name(function: Callable[..., Any], name: str) -> bool:
 
 
 def handing(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """What calls it with the contract's arguments, in their order: the function itself where it takes none by name alone."""
-    if not by_name_alone(function, names):
+    """What calls it with the contract's arguments, in their order, and options by name: the function itself where all but those
+    go by position."""
+    if not by_name(function, names):
         return function
-    return lambda *given: handed(function, **dict(zip(names, given, strict=True)))
+    return lambda *given, **options: handed(partial(function, **options), **dict(zip(names, given, strict=True)))
 
 
 class Handed:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays
-from inferspec.conformance.bridge.drivers import taken
+from inferspec.conformance.bridge.drivers import Handed, handed, taken
 from inferspec.spec.contract import Arguments
+from inferspec.spec.engine import Engine
 from inferspec.spec.engine_stories import Fuse, watch
 
 MODELS = {"qwen3": "Qwen3", "llama": "Llama"}
@@ -77,9 +79,12 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     watched = "computing" in a.seen or any(step == "fail" for step, _ in a.steps)
     used = (_Used(model), _Used(draft)) if watched else ()
     fuse = _fuse(*used) if used else _NONE
-    told = watch(
-        lambda clock, **other: make(model, **{**options, **taken(make, **other)}, **taken(make, clock=clock)), a, fuse
-    )
+
+    def engine(clock: Callable[[], float], **other: Any) -> Any:
+        own = {**options, **taken(make, clock=clock, **other)}
+        return Handed(handed(partial(make, **own), model=model), Engine.takes)
+
+    told = watch(engine, a, fuse)
     return {**told, **_failures(a.steps, used)}
 
 

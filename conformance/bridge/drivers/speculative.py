@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,10 @@ def verify(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
 
 
 def _number(token: Any, to: Arrays) -> Any:
+    if isinstance(token, Sequence) or (to.owns(token) and math.prod(token.shape) != 1):
+        raise TypeError(
+            "verify gives ids within what it gives; it gives one sequence, the accepted ids and then one more"
+        )
     return to.to_numpy(to.ready(token)).item() if to.owns(token) else token
 
 
