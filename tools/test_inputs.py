@@ -511,6 +511,11 @@ def claimed_calls(component: str, envelope: Mapping[str, Any], thinned: float = 
             yield from recorder.calls
 
 
+def keys_of(arguments: Mapping[str, Any]) -> list[Any]:
+    """The keys that the steps of a story give."""
+    return [given["key"] for _, given in arguments["steps"] if "key" in given]
+
+
 CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], bool]], ...] = (
     ("linear", "linear", {"bias": [True]}, lambda a: a["bias"] is not None),
     ("linear", "linear", {"leading_dims": [(2, 3)]}, lambda a: len(a["x"]) != 1),
@@ -526,6 +531,13 @@ CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], b
     ("paged_kv", "PagePool", {"page_sizes": [24]}, lambda a: a["page_size"] == 24),
     ("paged_kv", "PagedKVCache", {"page_sizes": [16]}, lambda a: a["page_size"] == 16),
     ("paged_kv", "block_table", {"page_sizes": [16]}, lambda a: a["page_size"] == 16),
+    ("paged_kv", "PagedKVCache", {"empty_chunks": [False]}, lambda a: all(x.shape[2] for x in keys_of(a))),
+    ("generation", "generate", {"stops": [0, 1]}, lambda a: len(a.get("eos", ())) < 2),
+    ("speculative", "speculative_generate", {"stops": [0, 1]}, lambda a: len(a.get("eos", ())) < 2),
+    ("llama", "Llama", {"rope": ["rope_parameters"]}, lambda a: "rope_parameters" in a["config"]),
+    ("qwen3", "Qwen3", {"rope": ["rope_parameters"]}, lambda a: "rope_parameters" in a["config"]),
+    ("llama", "Llama", {"tied": [True]}, lambda a: a["config"]["tie_word_embeddings"]),
+    ("qwen3", "Qwen3", {"tied": [True]}, lambda a: a["config"]["tie_word_embeddings"]),
     ("kv_cache", "StaticKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
     ("batching", "BatchingKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
 )

@@ -13,7 +13,7 @@ from inferspec.conformance.judging.refusals import Choices
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.spec import contract, mlp, quantization, rope
+from inferspec.spec import contract, metrics, mlp, quantization, rope
 from inferspec.spec.contract import Operation
 
 PROFILE = Profile(diagnose=False)
@@ -330,3 +330,15 @@ def test_ids_that_are_too_many_are_told_beside_the_right_ones():
     got, _, right = ids.partition("], oracle [")
     assert "the result has shape" in found.message, shapes
     assert got == f"{right.rstrip(']')}, 1".lstrip(", ")
+
+
+class NumberForNone(metrics.RequestMetrics):
+    """Says NaN where there is no time per output token."""
+
+    def tpot(self, elapsed, itl):
+        return math.nan if len(elapsed) == 1 else super().tpot(elapsed, itl)
+
+
+def test_a_number_where_there_is_none_is_told_to_be_none():
+    found = outcome("test_one_token_has_no_gap", request_metrics=NumberForNone)
+    assert "tpot: the result is nan, where there is none: that is None" in found.message

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -198,9 +199,14 @@ def _rope(pick: Pick, dim: int) -> dict[str, Any]:
     theta = pick.one_of(*(theta for theta in THETAS if _kind_of(theta) in kinds))
     pick.features["thetas"] = _kind_of(theta)
     scaling = scaled_rope(pick, theta, dim)
-    if style == "rope_parameters":
-        return {style: {"rope_type": "default", **scaling, "rope_theta": theta}}
-    return {style: theta, "rope_scaling": under_a_key(pick, scaling)} if scaling else {style: theta}
+    if scaling and style == "rope_theta":
+        return {style: theta, "rope_scaling": under_a_key(pick, scaling)}
+    return _based(theta, style, scaling)
+
+
+def _based(theta: float, style: str, scaling: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """What a config says of the base of RoPE, at the one place or the other, and beside the latter of its scaling."""
+    return {style: {"rope_type": "default", **scaling, "rope_theta": theta} if style == "rope_parameters" else theta}
 
 
 def _kind_of(theta: float) -> str:
@@ -479,7 +485,7 @@ def close_scores(pick: Pick, kind: Kind) -> Call:
         "max_position_embeddings": 512,
         "tie_word_embeddings": False,
         "hidden_act": "silu",
-        "rope_theta": 1e30,
+        **_based(1e30, "rope_theta" if "rope_theta" in pick.envelope["rope"] else "rope_parameters"),
     }
     # Feature 1 of a head is the same for all tokens and makes 64 · 64 · dim^-0.5 = 1024; the others are 1 or 0.
     gains = np.where(np.arange(dim) % (dim // 2) == 0, 0.0, 1.0)

@@ -149,11 +149,11 @@ def paired_conversations(pick: Pick, orders: tuple[str, ...] = ("turns", "after"
 
 @calls
 def nearly_ended(pick: Pick) -> Call:
-    """A request that just those ids end which are alike in their low bits to those that come of it."""
+    """A request that just those ids end which are alike in their low bits to those that come of it, as many as may end one."""
     call = generate_calls.build(pick, vocabularies=(131073,), lengths=(3, 1, 2), limits=(3, 2))
     target, tokens = call.arguments["target"], np.ravel(call.arguments["tokens"]).tolist()
     given = continuation(target, tokens, call.arguments["max_tokens"])
-    return call.having(eos=alike_in_16_bits(given, target["vocab_size"]))
+    return call.having(eos=alike_in_16_bits(given, target["vocab_size"])[: max(pick.envelope["stops"])])
 
 
 @calls

@@ -204,12 +204,12 @@ def ended_apart(pick: Pick, call: Call, model: dict[str, Any], ranks: tuple[int,
 
 @calls
 def nearly_ended(pick: Pick) -> Call:
-    """A request that just those ids end which are alike in their low bits to those that come of it."""
+    """A request that just those ids end which are alike in their low bits to those that come of it, as many as may end one."""
     call = generate_calls.build(pick, vocabularies=LARGE[5:6], lengths=(3, 1, 2), limits=(3, 2))
     model, sampler = call.arguments["model"], call.arguments.get("sampler")
     tokens = np.ravel(call.arguments["tokens"]).tolist()
     given = continuation(model, tokens, call.arguments["max_tokens"], sampler["ranks"] if sampler else None)
-    return call.having(eos=alike_in_16_bits(given, model["vocab_size"]))
+    return call.having(eos=alike_in_16_bits(given, model["vocab_size"])[: max(pick.envelope["stops"])])
 
 
 def alike_in_16_bits(ids: Sequence[int], size: int) -> tuple[int, ...]:

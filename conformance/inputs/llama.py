@@ -27,7 +27,7 @@ incremental_calls = Models(partial(incremental, kind=LLAMA), preferred=USUAL)(ro
 rewinding_calls = Models(partial(rewinding, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
 low_gate_calls = Models(partial(low_gates, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED, packing=["dense"])
-close_score_calls = Calls(partial(close_scores, kind=LLAMA), preferred=USUAL)
+close_score_calls = Calls(partial(close_scores, kind=LLAMA), preferred=USUAL)(tied=[False], rope_types=UNSCALED)
 spare_headed_calls = Calls(partial(spare_headed, kind=LLAMA), preferred=USUAL)(
     tied=[True], rope_types=UNSCALED, packing=["dense", "4-bit"]
 )

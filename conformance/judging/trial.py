@@ -16,7 +16,7 @@ from inferspec.conformance.judging.refusals import FEW_UNSIGNED, LACKS, NOT_YET,
 from inferspec.conformance.reporting.waivers import Waiver
 from inferspec.conformance.subject import Result, Subject, SubjectDied
 from inferspec.spec import located
-from inferspec.spec.contract import Answer, Arguments, Operation, Requirement
+from inferspec.spec.contract import STORY, Answer, Arguments, Operation, Requirement
 from inferspec.spec.numerics import DTYPES, Precision, f64, is_sharp, within
 
 
@@ -302,6 +302,12 @@ class Trial:
             assert isinstance(choices, tuple)
             yield from ((key, choice) for choice in choices if choice != meant)
 
+    def _shapes(self, got: np.ndarray, expected: np.ndarray) -> str:
+        """What is wrong with a result of another shape than the expected."""
+        if self.operation.parts not in ((), STORY) and not got.shape and expected.shape == (0,):
+            return f"the result is {got.item():g}, where there is none: that is None"
+        return f"the result has shape {list(got.shape)}, not {list(expected.shape)}"
+
     def _declaring(self, key: str, choice: Any) -> str:
         """How an adapter says that what came out is meant; a package of a layout has none that could."""
         if self.subject.description.layout:
@@ -319,8 +325,9 @@ class Trial:
     ) -> None:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
         if got.shape != answer.value.shape:
-            shapes = f"the result has shape {list(got.shape)}, not {list(answer.value.shape)}"
-            raise Nonconformance(self._about(call, part) + shapes + _ids(got, answer.value, name), call)
+            raise Nonconformance(
+                self._about(call, part) + self._shapes(got, answer.value) + _ids(got, answer.value, name), call
+            )
         chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
         error = deviation(f64(got), answer.value, lambda: self._dtypes(call)(part))
         if within(error[chosen], answer.budget[chosen]).all():
