@@ -77,6 +77,30 @@ def test_a_scheduler_whose_requests_cannot_leave_is_asked_for_the_rest(folder):
     assert narrowed(load("mine"), "Scheduler") == {"cancelling": (False,)}
 
 
+@pytest.mark.parametrize("made", ["class", "function"])
+def test_a_block_table_of_caches_that_cannot_be_rewound_is_asked_for_the_rest(folder, made):
+    module(
+        folder,
+        f"""
+        from inferspec.impl.paged_attention import paged_attention
+        from inferspec.impl.paged_kv import PagedKVCache as _Own, PagePool, block_table
+        ARRAYS = "mlx"
+
+        class Cache:
+            def __init__(self, pool): self._own = _Own(pool)
+            page_ids, page_lens, offset = (property(lambda s, n=n: getattr(s._own, n)) for n in ("page_ids", "page_lens", "offset"))
+            def append(self, key, value): self._own.append(key, value)
+            def gather(self): return self._own.gather()
+            def release(self): self._own.release()
+        {"PagedKVCache = Cache" if made == "class" else "def PagedKVCache(pool): return Cache(pool)"}
+        """,
+    )
+    session = opened("mine")
+    session.close()
+    for name in ("PagedKVCache", "block_table", "PagedKVCache.attention"):
+        assert list(session.description.narrowed(name)["rewinding"]) == [False], name
+
+
 def test_a_scale_on_which_a_function_insists_narrows_the_envelope(folder):
     module(folder, "def scaled_dot_product_attention(query, key, value, scale, mask): return query * scale")
     target = load("mine").targets["scaled_dot_product_attention"]

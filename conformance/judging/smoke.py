@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from inferspec.conformance.bridge.arrays import KINDS
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.bridge.layouts.packages import UNFILLED
 from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.envelope import meet
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.judging.unclaimed import claimed_call
 from inferspec.conformance.subject import Description, SubjectDied
@@ -45,7 +47,21 @@ def smoke_test(subject: HostedSubject, description: Description) -> dict[str, tu
         raise AdapterError("; and ".join(unfit))
     for operation in description.absent:
         description.offers.pop(operation, None)
+    for operation in description.offers:
+        description.shown[operation] = _with_what_it_uses(operation, description)
     return found
+
+
+def _with_what_it_uses(operation: str, description: Description) -> dict[str, Any]:
+    """What is left of an operation's envelope by its own objects and by those of the same contract that it is used with: a block
+    table is of caches that can be rewound, or cannot."""
+    contract, used = located(operation)
+    left = dict(description.narrowed(operation))
+    for other in (one.name for one in used.beside if one.name in description.offers):
+        if located(other)[0] is contract:
+            own = description.narrowed(other)
+            left |= {key: meet(left.get(key, kept), kept) for key, kept in own.items()}
+    return left
 
 
 def _smoke_of(operation: str, subject: HostedSubject, description: Description) -> dict[str, tuple[str, str]]:
