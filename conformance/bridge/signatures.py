@@ -41,6 +41,9 @@ class _Unknown:
 UNKNOWN = _Unknown()
 """A default of which is known no more than that there is one."""
 
+NANOBIND = ("nb_func", "nb_method")
+"""Types of an extension's functions, which tell their forms as text."""
+
 CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -59,6 +62,9 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """The signature by which a function is called: its own, and of one that wraps another and takes anything that of the other.
     ValueError or TypeError where it has none that can be read."""
+    if type(function).__name__ in NANOBIND:
+        # From Python 3.13 on, inspect takes for it what C gives every type that can be called: (*args, **kwargs).
+        raise ValueError(f"{function} tells its forms as text")
     if isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod | classmethod):
         # What is looked up on the object takes no object any more.
         function = function.__call__  # type: ignore[operator]
@@ -73,7 +79,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 def _parameters_of_extension(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
     """The same of a function of nanobind's, which tells its forms as text, where it has one alone."""
     forms: Sequence[Any] = getattr(function, "__nb_signature__", ())
-    if type(function).__name__ not in ("nb_func", "nb_method") or len(forms) != 1:
+    if type(function).__name__ not in NANOBIND or len(forms) != 1:
         return None
     try:
         # A default that cannot be written stands there as a number behind a backslash.
