@@ -306,7 +306,7 @@ class _Product(_Quantised):
         with np.errstate(all="ignore"):
             weights = self.weights(a)
             product = value = self.product(x, weights if turned else weights.swapaxes(-1, -2), dtype)
-            magnitude = through(sum(np.abs(part) for part in self.sizes(a)))
+            magnitude = through(sum((np.abs(part) for part in self.sizes(a)), np.zeros(())))
             native = precision is Precision.NATIVE
             carried: Any = through(self.restoring(a, precision)) if native else 0.0
             if bias is not None:

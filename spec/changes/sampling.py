@@ -514,7 +514,7 @@ def gumbel(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments
 def exclusive_in_float32(self: Any, weights: np.ndarray, order: np.ndarray, a: Arguments) -> np.ndarray:
     """cumsum - p, the usual way to write an exclusive sum."""
     p = in_order(weights, order).astype(np.float32)
-    p = p / p.sum(-1, keepdims=True, dtype=np.float32)
+    p /= p.sum(-1, keepdims=True, dtype=np.float32)
     return placed(f64(np.cumsum(p, axis=-1, dtype=np.float32) - p), order)
 
 
