@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,13 @@ class Calls(Inputs):
         asked: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         preferred: Mapping[str, Any] | None = None,
+        yielding: Collection[str] = (),
     ) -> None:
         """preferred: choices of envelope keys that are drawn where a subject claims any of them; of who claims others alone,
-        those are asked."""
+        those are asked. yielding: keys of which what tests ask for is preferred so, and no more."""
         self._build, self._asked, self._options = build, dict(asked or {}), dict(options or {})
         self._preferred = {key: values for key, values in (preferred or {}).items() if key not in self._asked}
+        self._yielding = frozenset(yielding)
         self.__doc__ = build.__doc__
 
     def __call__(self, **asked: Any) -> Calls:
@@ -132,7 +134,8 @@ class Calls(Inputs):
         known = _options_of(self._build)
         options = {k: v for k, v in asked.items() if k in known}
         keys = {k: v for k, v in asked.items() if k not in known}
-        return type(self)(self._build, {**self._asked, **keys}, {**self._options, **options}, self._preferred)
+        asked, options = {**self._asked, **keys}, {**self._options, **options}
+        return type(self)(self._build, asked, options, self._preferred, self._yielding)
 
     @property
     def asked(self) -> Mapping[str, Any]:
@@ -141,8 +144,10 @@ class Calls(Inputs):
 
     def narrowed(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
         """What may be picked of an envelope; OutsideEnvelope when nothing is left of a key."""
-        preferred = {key: values for key, values in self._preferred.items() if meet(envelope[key], values)}
-        return narrow(envelope, {**preferred, **self._asked})
+        strict = {key: values for key, values in self._asked.items() if key not in self._yielding}
+        wanted = {**self._preferred, **self._asked}
+        claimed = {key: values for key, values in wanted.items() if meet(envelope[key], values)}
+        return narrow(envelope, {**claimed, **strict})
 
     def build(self, pick: Pick, **options: Any) -> Any:
         """Make one call of what `pick` draws; options given here go before the narrowed ones."""
@@ -150,7 +155,7 @@ class Calls(Inputs):
 
     def rebuilt(self, build: Callable[..., Any]) -> Calls:
         """The same narrowing with another builder."""
-        return type(self)(build, self._asked, preferred=self._preferred)
+        return type(self)(build, self._asked, preferred=self._preferred, yielding=self._yielding)
 
     def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
         """What makes the input of a tape, inside an envelope; OutsideEnvelope when nothing is left."""

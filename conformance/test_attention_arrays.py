@@ -7,6 +7,7 @@ from inferspec.conformance.inputs.attention import (
     COMMON,
     PROJECTED,
     SPOILT,
+    TOO_MANY,
     as_heads,
     attention_calls,
     many_rows,
@@ -14,6 +15,8 @@ from inferspec.conformance.inputs.attention import (
     routed_attention,
     rows_past_16_bits,
     spoilt,
+    with_a_value_less,
+    with_larger_mask,
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_late_token,
@@ -462,6 +465,16 @@ def test_bad_arguments_are_refused(subject, call, bad):
     if subject.envelope["masks"] == ("none",) and bad in ("name", "mask"):
         bad = "heads"
     refuses(subject, spoilt(call, bad))
+
+
+@requirement(spec.ATTN_17, call=attention_calls(masks=["none"]), share=0.06)
+def test_fewer_values_than_keys_are_refused(subject, call):
+    refuses(subject, with_a_value_less(call))
+
+
+@requirement(spec.ATTN_17, call=attention_calls(masks=ARRAYS), axis=among(TOO_MANY), share=0.2)
+def test_a_mask_of_more_than_there_is_is_refused(subject, call, axis):
+    refuses(subject, with_larger_mask(call, axis))
 
 
 @requirement(spec.ATTN_21, call=attention_calls(masks=["additive", "-inf"], dtypes=HALF, amplitude=(1.0,)), share=0.2)

@@ -42,7 +42,7 @@ OF_ONE_KEY_HEAD: dict[str, Any] = {
     call=attention_calls(
         shapes=queries_past_16_bits,
         masks=["none"],
-        leading_dims=[()],
+        leading_dims=[(), (1,)],
         head_dims=[4, 2, 8],
         ratios=[1],
         more_queries=[True],
@@ -171,7 +171,7 @@ def test_a_few_queries_over_many_keys_are_right(subject, call):
         most_heads=1,
         head_dims=[64, 32, 128],
         ratios=[8, 4, 1],
-        leading_dims=[()],
+        leading_dims=[(), (1,)],
     ),
     share=0.35,
     shrinks=False,

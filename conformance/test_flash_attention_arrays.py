@@ -7,10 +7,13 @@ from inferspec.conformance.inputs.attention import (
     COMMON,
     PROJECTED,
     SPOILT,
+    TOO_MANY,
     as_heads,
     of_other_values,
     rows_past_16_bits,
     spoilt,
+    with_a_value_less,
+    with_larger_mask,
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_late_token,
@@ -27,7 +30,7 @@ from inferspec.conformance.inputs.attention_lengths import (
     tokens_of_large_models,
     whole_prompts,
 )
-from inferspec.conformance.inputs.attention_masks import ENCODINGS, masks_in_a_row, seeing
+from inferspec.conformance.inputs.attention_masks import ARRAYS, ENCODINGS, masks_in_a_row, seeing
 from inferspec.conformance.inputs.flash_attention import (
     BATCHES_OF_PROMPTS,
     COMMON_HEADS,
@@ -438,6 +441,16 @@ def test_flash_attention_refuses_bad_arguments(subject, call, bad):
     refuses(subject, spoilt(call, bad))
 
 
+@requirement(spec.FLASH_17, call=flash_calls(masks=["none"]), share=0.06)
+def test_flash_attention_refuses_fewer_values_than_keys(subject, call):
+    refuses(subject, with_a_value_less(call))
+
+
+@requirement(spec.FLASH_17, call=flash_calls(masks=ARRAYS), axis=among(TOO_MANY), share=0.2)
+def test_flash_attention_refuses_a_mask_of_more_than_there_is(subject, call, axis):
+    refuses(subject, with_larger_mask(call, axis))
+
+
 @requirement(spec.FLASH_26, call=flash_calls(masks=["additive", "-inf"], dtypes=HALF, amplitude=(1.0,)), share=0.2)
 def test_a_mask_in_float32_is_refused_or_read_for_its_numbers_in_flash_attention(subject, call):
     refuses_or_reads(subject, call, "mask", where=seeing(call))
@@ -476,7 +489,7 @@ def test_values_of_another_head_dim_over_several_tiles_are_refused_or_right_in_f
         masks=["causal", "none", "bool"],
         shapes=few_over_many,
         head_dims=[64, 32, 128],
-        leading_dims=[()],
+        leading_dims=[(), (1,)],
         amplitude=(1.0,),
         most_heads=1,
     ),

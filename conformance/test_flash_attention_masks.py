@@ -306,14 +306,16 @@ def test_rows_of_flash_attention_that_see_no_key_are_zeros(subject, call):
 
 @requirement(
     spec.FLASH_07,
-    call=emptied_rows(masks=["lowest"], dtypes=HALF, shapes=more_than_a_tile, leading_dims=[()]),
+    call=emptied_rows(masks=["lowest"], dtypes=HALF, shapes=more_than_a_tile, leading_dims=[(), (1,)]),
     share=0.3,
 )
 def test_rows_that_see_no_key_of_several_tiles_are_zeros_in_half_precision(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 
 
-@requirement(spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, shapes=few_over_many, leading_dims=[()]), share=0.1)
+@requirement(
+    spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, shapes=few_over_many, leading_dims=[(), (1,)]), share=0.1
+)
 def test_rows_that_see_no_key_of_a_long_context_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))
 

@@ -118,7 +118,7 @@ def test_large_chunks_after_long_contexts_are_right(subject, call):
     call=flash_calls(
         shapes=queries_past_16_bits,
         masks=["none"],
-        leading_dims=[()],
+        leading_dims=[(), (1,)],
         head_dims=[32],
         ratios=[1],
         more_queries=[True],
@@ -152,7 +152,10 @@ def test_a_token_of_common_heads_after_a_long_context_finds_its_key_in_flash_att
 @requirement(
     spec.FLASH_18,
     routed=routed_flash(
-        masks=["none"], shapes=many_tiles, of_tiles=True, **{**ONE_HEAD, "ratios": [8, 4, 1], "leading_dims": [()]}
+        masks=["none"],
+        shapes=many_tiles,
+        of_tiles=True,
+        **{**ONE_HEAD, "ratios": [8, 4, 1], "leading_dims": [(), (1,)]},
     ),
     share=0.12,
     shrinks=False,
@@ -198,7 +201,7 @@ def test_numbers_of_keys_from_which_kernels_split_them_are_right(subject, call):
         shapes=past_splits,
         amplitude=(1.0,),
         masks=["none", "causal"],
-        **{**ONE_HEAD, "leading_dims": [()], "head_dims": [128, 256]},
+        **{**ONE_HEAD, "leading_dims": [(), (1,)], "head_dims": [128, 256]},
     ),
     share=0.05,
 )
@@ -285,7 +288,7 @@ def test_tiles_that_one_head_does_not_see_are_seen_by_the_others(subject, call, 
 
 @requirement(
     spec.FLASH_21,
-    call=flash_calls(masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[()], head_counts=(3,)),
+    call=flash_calls(masks=ENCODINGS, shapes=padded, amplitude=(1.0,), leading_dims=[(), (1,)], head_counts=(3,)),
     head=among((-1, 0)),
     late=among((True, False)),
     share=0.1,
@@ -343,7 +346,7 @@ def test_tens_of_thousands_of_keys_are_told_apart(subject, routed):
     routed=routed_flash(
         masks=["bool", "-inf"],
         shapes=blocks_over_many_keys,
-        **{**ONE_HEAD, "ratios": [1], "head_dims": [32], "leading_dims": [()]},
+        **{**ONE_HEAD, "ratios": [1], "head_dims": [32], "leading_dims": [(), (1,)]},
     ),
     share=0.04,
     shrinks=False,

@@ -48,9 +48,18 @@ def plain_scale(pick: Pick, dim: int) -> float | None:
     return None if pick.features["scales"] == "default" else dim**-0.5
 
 
+UP_TO_EIGHT = {"ratios": range(1, 9)}
+
+
 def to_eight(build: Callable[..., Any]) -> Calls:
-    """Calls with up to eight query heads for each key head, if not said otherwise and where a subject takes as few."""
-    return Calls(build, preferred={"ratios": range(1, 9)})
+    """Calls with up to eight query heads for each key head, if not said otherwise and where a subject takes as few. Heads and pages
+    of the sizes that a test asks for, since they are small or usual, are drawn where it takes any of them."""
+    return Calls(build, preferred=UP_TO_EIGHT, yielding=["head_dims", "page_sizes"])
+
+
+def of_small_heads(build: Callable[..., Any]) -> Calls:
+    """The same, of so many heads or pages that those of other dims than are asked for would be too large."""
+    return Calls(build, preferred=UP_TO_EIGHT)
 
 
 PROJECTED = ("heads", "slice", "room")
@@ -295,6 +304,25 @@ def spoilt(call: Call, bad: str) -> Call:
     return call.having(value=np.concatenate([value, value[..., :1, :]], -2))
 
 
+def with_a_value_less(call: Call) -> Call:
+    """The call with a value less than keys: a library may leave out the key."""
+    return call.having(value=call.arguments["value"][..., 1:, :])
+
+
+TOO_MANY = ("keys", "rows")
+"""What a mask may have more of than there are, in vain."""
+
+
+def with_larger_mask(call: Call, axis: str) -> Call:
+    """The call with a mask, in the encoding that it has, that hides nothing and has more of one of TOO_MANY than there are: a
+    library may cut it. There are two queries at least: one alone is repeated where arrays are added."""
+    query = call.arguments["query"].repeat(2, -2)
+    length, keys = query.shape[-2], call.arguments["key"].shape[-2]
+    shape = (length, keys + 2) if axis == "keys" else (length + 1, keys)
+    mask = encoded(np.ones(shape, bool), call.features["masks"], call.features["dtypes"])
+    return call.having(query=query, mask=mask)
+
+
 COMMON = {"head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
 """What most models have: kernels are written for it first."""
 
@@ -331,7 +359,7 @@ def full_masks(pick: Pick, operation: str = SDPA) -> Call:
     return call.having(mask=encoded(visible, call.features["masks"], call.features["dtypes"]))
 
 
-@to_eight
+@of_small_heads
 def many_rows(pick: Pick, length: int = 1) -> Call:
     """More heads of batch rows than 16 bits count, each of a query and a few keys; or of more queries, and a key."""
     keys = pick.size(2, 3) if length == 1 else 1
@@ -340,7 +368,7 @@ def many_rows(pick: Pick, length: int = 1) -> Call:
     return call.having(**{name: resized(call.arguments[name], 0, rows) for name in ("query", "key", "value")})
 
 
-@to_eight
+@of_small_heads
 def rows_past_16_bits(pick: Pick, operation: str = SDPA) -> tuple[Call, np.ndarray]:
     """The exact lane: (call, the exact result). More batch rows of one head than 16 bits count, each of a query and a key."""
     call, expected = routed_attention.build(pick, shapes=lambda pick: (1, 1), most_heads=1, operation=operation)

@@ -10,7 +10,15 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.inputs.attention import COMMON, askable, plain_scale, scales, to_eight, wanted_keys
+from inferspec.conformance.inputs.attention import (
+    COMMON,
+    askable,
+    of_small_heads,
+    plain_scale,
+    scales,
+    to_eight,
+    wanted_keys,
+)
 from inferspec.conformance.inputs.flash_attention import trend
 from inferspec.conformance.strategies import ODD_TILES, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
@@ -358,7 +366,7 @@ def walked_pages(pick: Pick) -> Call:
     return laid(pick, query, keys, values, page_size, old, scale=scale, mask=mask)
 
 
-@to_eight
+@of_small_heads
 def large_pools(pick: Pick) -> Call:
     """Paged attention in a pool with more pages than 16 bits count; rows use first, last and middle ones.
 

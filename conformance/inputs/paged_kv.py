@@ -8,7 +8,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.paged_batches import TOGETHER, changing
-from inferspec.conformance.inputs.pages import LARGE, SHAPES, Script, bounded, calls, needing
+from inferspec.conformance.inputs.pages import LARGE, SHAPES, Script, bounded, calls, needing, of_small_pages
 from inferspec.conformance.strategies import Pick
 
 # pools
@@ -58,7 +58,7 @@ def used_hundreds_of_times(pick: Pick) -> Call:
     return script.call("PagePool")
 
 
-@bounded
+@of_small_pages
 def counted_past_16_bits(pick: Pick) -> Call:
     """The free pages of a pool are counted whose number does not fit 15 bits, or 16."""
     script = Script(pick, page_size=1, pages=(2**16 + 9, 2**15 + 9))
@@ -468,7 +468,7 @@ def kept_results(pick: Pick) -> Call:
     return script.call()
 
 
-@calls
+@of_small_pages
 def many_pages(pick: Pick) -> Call:
     """So many pages that their ids do not fit 16 bits."""
     script = Script(pick, page_size=1, pages=(2**16 + 9, 2**15 + 9))
@@ -549,7 +549,7 @@ def large_tables(pick: Pick, rows: tuple[int, ...] = (70, 2, 12)) -> Call:
     return script.call("block_table")
 
 
-@calls
+@of_small_pages
 def tables_of_many_pages(pick: Pick) -> Call:
     """A table of page ids that do not fit 16 bits, and of a context that does not."""
     script = Script(pick, page_size=1, pages=(2**16 + 9, 2**15 + 9))

@@ -182,8 +182,13 @@ class Script(Steps):
 
 
 def calls(build: Callable[..., Any]) -> Calls:
-    """Stories of small pages, if not said otherwise and where a subject has such."""
-    return Calls(build, preferred={"page_sizes": SMALL_PAGES})
+    """Stories of small pages, if not said otherwise, or of those that a test asks for, where a subject has such."""
+    return Calls(build, preferred={"page_sizes": SMALL_PAGES}, yielding=["page_sizes"])
+
+
+def of_small_pages(build: Callable[..., Any]) -> Calls:
+    """Stories of so many pages that larger ones than are asked for would be too large."""
+    return Calls(build)
 
 
 def needing(build: Callable[..., Any]) -> Calls:

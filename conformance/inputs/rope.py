@@ -9,7 +9,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
-from inferspec.conformance.strategies import EDGES, ODD_TILES, Pick, calls, in_reach
+from inferspec.conformance.strategies import EDGES, ODD_TILES, Calls, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.rope import RoPE
 
@@ -211,8 +211,7 @@ def _spelt(pick: Pick, form: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != defaults[name] or pick.one_of(False, True)}
 
 
-@calls
-def rope_calls(
+def _turned(
     pick: Pick,
     sizes: Sizes = small,
     starts: Sequence[int] = STARTS,
@@ -236,6 +235,13 @@ def rope_calls(
     return pick.call(
         ROPE, dims=dims, max_positions=most, **_spelt(pick, form), x=x, offset=offset(kind, firsts, length)
     )
+
+
+rope_calls = Calls(_turned, yielding=["head_dims"])
+"""Heads of the dims that a test asks for, since they are small or usual, are drawn where a subject takes any of them."""
+
+calls_of_small_heads = calls(_turned)
+"""Of so many heads or tokens that those of other dims than are asked for would be too large."""
 
 
 @calls

@@ -103,6 +103,14 @@ def cropped_dims(a: Arguments) -> dict[str, Any]:
     return {"query": a.query[..., :dim], "key": a.key[..., :keys, :dim], "value": a.value[..., :keys, :]}
 
 
+def keys_with_a_value(a: Arguments) -> dict[str, Any]:
+    return {"key": a.key[..., : a.value.shape[-2], :]}
+
+
+def fewer_values_taken(self: Operation, a: Arguments) -> None:
+    CORE.guard_lengths(Arguments(**{**vars(a), **keys_with_a_value(a)}))
+
+
 def tail_dims_dropped(a: Arguments) -> dict[str, Any]:
     """Head dims past a multiple of 64 never enter the dot product; the scale is still that of all of them."""
     dim = a.query.shape[-1]

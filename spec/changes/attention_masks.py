@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.attention import CausalMask, ScaledDotProductAttention
-from inferspec.spec.changes.attention import CAUSAL_MASK, CORE, TILE, prompt_of_grouped_heads, swapped_groups
+from inferspec.spec.changes.attention import CAUSAL_MASK, CORE, TILE, prompt_of_grouped_heads, reshapes, swapped_groups
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import first_of, honest
 from inferspec.spec.numerics import round_to
@@ -19,6 +19,27 @@ from inferspec.spec.numerics import round_to
 
 def full_mask(a: Arguments) -> tuple[int, ...]:
     return (*a.query.shape[:-1], a.key.shape[-2])
+
+
+def cuts(cut: Callable[[np.ndarray, int, int], np.ndarray]) -> Change:
+    """An array mask is cut, `cut(mask, length, keys)`, before anything is checked."""
+
+    def change(a: Arguments) -> dict[str, Any]:
+        length, keys = full_mask(a)[-2:]
+        return {"mask": cut(a.mask, length, keys)} if isinstance(a.mask, np.ndarray) and a.mask.ndim > 1 else {}
+
+    def guard_mask(self: Operation, a: Arguments) -> None:
+        CORE.guard_mask(Arguments(**{**vars(a), **change(a)}))
+
+    return {"guard_mask": guard_mask, **reshapes(change)}
+
+
+def first_keys(mask: np.ndarray, length: int, keys: int) -> np.ndarray:
+    return mask[..., :keys]
+
+
+def last_rows(mask: np.ndarray, length: int, keys: int) -> np.ndarray:
+    return mask[..., max(mask.shape[-2] - length, 0) :, :]
 
 
 def remasks(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:

@@ -286,6 +286,27 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-fewer-values-taken",
+        "keys past the last value are left out",
+        spec.ATTN_17,
+        {"guard_lengths": changes.fewer_values_taken, **changes.reshapes(changes.keys_with_a_value)},
+        ENGINEER,
+    ),
+    Fault(
+        "sdpa-longer-mask-cut",
+        "of a mask of more keys than there are the first are taken",
+        spec.ATTN_17,
+        masks.cuts(masks.first_keys),
+        "eager_attention_forward of transformers 4",
+    ),
+    Fault(
+        "sdpa-taller-mask-cut",
+        "of a mask of more rows than queries the last are taken",
+        spec.ATTN_17,
+        masks.cuts(masks.last_rows),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-hidden-heads-stale",
         "of heads that see no key those past the first keep what the head before left",
         spec.ATTN_07,

@@ -9,8 +9,10 @@ from inferspec.spec.changes import flash_attention as changes
 from inferspec.spec.changes.attention import (
     broadcast_one_past_a_tile,
     cropped_dims,
+    fewer_values_taken,
     heads_floor_divided,
     inner_batch_ignored,
+    keys_with_a_value,
     of_many_queries,
     prompt_of_common_heads,
     read_with_strides_of,
@@ -19,7 +21,13 @@ from inferspec.spec.changes.attention import (
     token_of_common_heads_over_split_keys,
     wrapped,
 )
-from inferspec.spec.changes.attention_masks import full_mask, spreads
+from inferspec.spec.changes.attention_masks import (
+    cuts,
+    first_keys,
+    full_mask,
+    last_rows,
+    spreads,
+)
 from inferspec.spec.changes.attention_weights import fails_if, hidden_heads_as_before, values_cropped
 from inferspec.spec.changes.multi_head_attention import guards_arrays_only, guards_names_only
 from inferspec.spec.contract import Fault
@@ -259,6 +267,27 @@ FAULTS: tuple[Fault, ...] = (
         "head counts that do not divide are rounded down",
         spec.FLASH_17,
         {"guard_heads": lambda self, a: None, "key_heads": heads_floor_divided},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-fewer-values-taken",
+        "keys past the last value are left out",
+        spec.FLASH_17,
+        {"guard_lengths": fewer_values_taken, **reshapes(keys_with_a_value)},
+        ENGINEER,
+    ),
+    Fault(
+        "flash-longer-mask-cut",
+        "of a mask of more keys than there are the first are taken",
+        spec.FLASH_17,
+        cuts(first_keys),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-taller-mask-cut",
+        "of a mask of more rows than queries the last are taken",
+        spec.FLASH_17,
+        cuts(last_rows),
         ENGINEER,
     ),
     Fault(
