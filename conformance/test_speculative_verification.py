@@ -16,6 +16,7 @@ from inferspec.conformance.inputs.speculative import (
     one_hot,
     pairs,
     probabilities_in_views,
+    rare,
     short,
     sparse,
     uneven,
@@ -86,6 +87,18 @@ def test_what_the_target_cannot_give_is_never_kept(subject, call):
 
 @requirement(spec.SPEC_06, call=verify_calls(rows=equal, edge=True))
 def test_what_the_target_gives_as_readily_is_always_kept(subject, call):
+    keeps_all(subject, call)
+
+
+@requirement(
+    spec.SPEC_06, call=verify_calls(rows=rare, edge=True, sizes=(7, 4, 12), dtypes=["float32", "bfloat16"]), share=0.1
+)
+def test_a_rare_draft_that_the_target_gives_as_readily_is_always_kept(subject, call):
+    keeps_all(subject, call)
+
+
+def keeps_all(subject, call):
+    """All drafts are kept, and one id more comes after them."""
     seen = subject.value(call)
     drafts = np.array(call.arguments["draft_tokens"])
     if len(seen) != len(drafts) + 1 or (seen[:-1] != drafts).any():

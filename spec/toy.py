@@ -168,7 +168,7 @@ class Table(Toy):
     """A toy whose probabilities at temperature `heat` are exact: one of a few rows, by a hash of the whole history.
 
     rows: n rows of V probabilities. junk: the weights of one id more, that a filter has to take away, in rows of one id
-    and in others; none where it is empty. height: the largest logit of every row; None leaves them where logarithms are.
+    and in others; none where it is empty. height: the largest logit of each row; None leaves them where logarithms are.
     Tables of one salt and n have their rows at the same histories.
     """
 
@@ -178,7 +178,7 @@ class Table(Toy):
         rows: Sequence[Sequence[float]],
         heat: float = 1.0,
         junk: Sequence[float] = (),
-        height: float | None = None,
+        height: Sequence[float] | None = None,
     ) -> None:
         super().__init__(len(rows[0]) + bool(junk), salt)
         self.chances, self.heat, self.junk = np.asarray(rows, np.float64), heat, junk
@@ -201,7 +201,9 @@ class Table(Toy):
             weights = np.hstack([weights, np.where(single, *self.junk)])
         with np.errstate(divide="ignore"):
             logits = self.heat * np.log(weights)
-        return logits if self.height is None else logits - logits.max(axis=-1, keepdims=True) + self.height
+        if self.height is None:
+            return logits
+        return logits - logits.max(axis=-1, keepdims=True) + np.reshape(self.height, (-1, 1))
 
     def _rows(self, states: Sequence[int]) -> np.ndarray:
         return self.logits[[self.place(state) for state in states]]

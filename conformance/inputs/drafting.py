@@ -481,19 +481,21 @@ def kept_calls(pick: Pick) -> Call:
     )
 
 
-HEIGHTS = {"bfloat16": 241.0, "float16": 1901.0, "float32": 241.0}
-"""Logits that a dtype just tells from the next whole number. Once they are a tenth larger float16 and bfloat16 do not."""
+HEIGHTS = {"bfloat16": 241.0, "float16": 1901.0, "float32": 2049.0}
+"""Logits that a dtype tells from the next whole number. Half precision does not once they are a tenth larger, and those of
+float32 not at all."""
 
 
 @calls
 def high_calls(pick: Pick) -> Call:
-    """The same in quarters, of two ids whose logits are as far from zero as whole numbers can be in their dtype: one of 3/4
-    is one above one of 1/4."""
+    """The same in quarters, of two ids whose logits are as far from zero as whole numbers can be in their dtype, above it in some
+    rows and below it in others: one of 3/4 is one above one of 1/4."""
     heat = 1 / math.log(3)
     pairs = [(q, p) for q, p in QUARTERS if len(p) == 2 and 0.75 in (*q, *p)]
     models = _tables(pick, pairs, 3, cold=False)
     height = HEIGHTS[models["target"]["dtype"]]
-    models |= {name: {**models[name], "heat": heat, "height": height} for name in ("target", "draft")}
+    heights = (height, -height, height)
+    models |= {name: {**models[name], "heat": heat, "height": heights} for name in ("target", "draft")}
     models["temperature"] = heat
     return pick.call(
         GENERATE,

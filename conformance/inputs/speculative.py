@@ -89,6 +89,13 @@ def equal(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     return target[:count].copy(), target
 
 
+def rare(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A draft that has the target's own rows, of one likely id and others that hardly ever come."""
+    target = 2.0 ** -pick.random.integers(22, 40, (count + 1, size))
+    target[np.arange(count + 1), pick.random.integers(0, size, count + 1)] += 1 - target.sum(axis=-1)
+    return target[:count].copy(), target
+
+
 def apart(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """A target that can give nothing of what the draft gives, in some rows or in all."""
     draft, target = dyadic(pick, count, size)

@@ -83,6 +83,20 @@ def tempered_in(dtype: str) -> Any:
     return target_chances
 
 
+def logits_in(dtype: str) -> Change:
+    """The logits of both models are kept in that dtype, whatever they are of."""
+
+    def rounded(self: Loop, run: Run, rows: Rows) -> Rows:
+        return chances(f64(round_to(rows, dtype)), run.request)
+
+    return {"target_chances": rounded, "draft_chances": rounded}
+
+
+def below_the_largest_of_all(self: Sampler, x: Rows, kept: Rows) -> Rows:
+    """One logit is taken off all rows: in float32 nothing is left of those that lie far below it."""
+    return np.where(kept, f64(np.exp((x - x.max()).astype(np.float32))), 0)
+
+
 def chances_in(dtype: str) -> Change:
     """Probabilities of both models are kept in that dtype; their sums are exact."""
 

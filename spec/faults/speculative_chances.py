@@ -151,6 +151,20 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/deepseek-ai/DeepSpec/issues/31",
     ),
     Fault(
+        "speculative-logits-in-float16",
+        "ids are drawn by logits that are rounded to float16, of a float32 model too",
+        SPEC_34,
+        changes.logits_in("float16"),
+        "https://github.com/sgl-project/sglang/pull/773",
+    ),
+    Fault(
+        "speculative-below-the-largest-of-all",
+        "the largest logit of all rows of a round is taken off each before exp, not its own",
+        SPEC_34,
+        changes.by_sampler({"weights": changes.below_the_largest_of_all}),
+        TIRED,
+    ),
+    Fault(
         "speculative-target-untempered",
         "the temperature acts on the draft alone",
         SPEC_35,

@@ -250,6 +250,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SP3",
     ),
     _keeps(
+        "verify-floor-under-q",
+        "a floor under q rejects most of the drafts that are rarer than it, from the target's own row too",
+        SPEC_06,
+        lambda s, u, q, p: u * max(q, 1e-6) < p,
+        "PROPERTIES SP3",
+    ),
+    _keeps(
         "verify-zero-by-zero",
         "a draft of probability 0 is rejected, though the target can give it",
         SPEC_06,
