@@ -188,7 +188,7 @@ def wide_both_ways(pick: Pick, size: int) -> tuple[int, int, int]:
 
 def a_prompt_over_thousands(pick: Pick, size: int) -> tuple[int, int, int]:
     """A prompt, and more rows of weights than a thousand."""
-    return pick.one_of(33, 40), pick.one_of(1030, 1100), fitting(pick, size, 256 // size)
+    return pick.one_of(33, 66), pick.one_of(1030, 1100), fitting(pick, size, 256 // size)
 
 
 def hundreds_of_rows_and_columns(pick: Pick, size: int) -> tuple[int, int, int]:

@@ -219,6 +219,15 @@ def prompt_over_thousands_not_transposed(a: Arguments) -> bool:
     return not a.transpose and of_layers(range(32, 2**16), 1024, 256)(a)
 
 
+def last_512_not_transposed(self: Any, a: Arguments) -> Any:
+    """Of 64 rows of x and more, the sum over rows of weights that are not transposed begins anew with each 512 of them."""
+    if a.transpose or not of_layers(range(64, 2**16), 512, 1)(a):
+        return honest(self, a)
+    start = (len(a.packed) - 1) // 512 * 512
+    weights = {name: getattr(a, name)[start:] for name in ("packed", "scales", "biases")}
+    return honest(self, Arguments(**{**vars(a), **weights, "x": a.x[..., start:]}))
+
+
 def stacked_in_one_tile(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     """Of stacked parts each product has one tile of 32 rows and 32 outputs."""
     product = plain(x, weights)

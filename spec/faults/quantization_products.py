@@ -309,6 +309,13 @@ FAULTS: tuple[Fault, ...] = (
         lacks_a_feature(changes.prompt_over_thousands_not_transposed),
         f"the kind of {MLX}/issues/4201",
     ),
+    Fault(
+        "quantized-matmul-not-transposed-last-512",
+        "where 64 rows and more meet weights that are not transposed, the sum begins anew with each 512 rows of these",
+        QMM_06,
+        {"respond": changes.last_512_not_transposed},
+        TIRED,
+    ),
     *paths_lack_a_feature(
         "quantized-matmul-long-prompts",
         "of 128 rows and more, of 128 outputs and of 512 features and more,",
