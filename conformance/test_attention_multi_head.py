@@ -517,6 +517,11 @@ def test_other_self_attention_in_between_changes_nothing(subject, call):
 # one array for key and value, as where a decoder attends to an encoder
 
 
+@requirement(spec.MHA_03, call=multi_head_calls(masks=["none"], free_head_dim=[True]), share=0.06)
+def test_the_head_dim_comes_from_the_weights_where_one_array_is_key_and_value(subject, call):
+    subject.agrees(call.sharing("key", "value"))
+
+
 @requirement(spec.MHA_04, call=multi_head_calls(masks=["causal", *ARRAYS], free_head_dim=[False]), share=0.1)
 def test_masks_act_where_one_array_is_key_and_value(subject, call):
     subject.agrees(call.sharing("key", "value"), where=_seeing_rows(call))

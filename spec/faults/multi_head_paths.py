@@ -72,6 +72,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "mha-one-memory-scale-of-hidden-head-dim",
+        f"{ONE_MEMORY}, the scale is (hidden_size / num_heads)^-0.5",
+        spec.MHA_03,
+        only_where(heads.of_one_memory, {"scale": lambda self, a: (a.hidden_size / a.num_heads) ** -0.5}),
+        ENGINEER,
+    ),
+    Fault(
         "mha-one-array-added-mask-hides",
         f"{ONE_ARRAY}, a mask that is added hides every key at which it is not 0",
         spec.MHA_04,
