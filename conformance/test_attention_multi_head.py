@@ -4,13 +4,20 @@ import numpy as np
 
 from inferspec.conformance.inputs.attention_lengths import (
     groups_over_many,
+    over_splits,
     prompts,
     ragged_tiles,
     short_prompts,
     square_prompts,
     whole_or_thousands,
 )
-from inferspec.conformance.inputs.attention_masks import ARRAYS, masks_in_a_row
+from inferspec.conformance.inputs.attention_masks import (
+    ARRAYS,
+    ENCODINGS,
+    HIDDEN_STRETCHES,
+    masks_in_a_row,
+    without_a_stretch,
+)
 from inferspec.conformance.inputs.attention_multi_head import (
     heads_on_other_paths,
     multi_head_calls,
@@ -413,6 +420,17 @@ def test_prompts_of_a_dozen_heads_are_right(subject, call):
     share=0.05,
 )
 def test_masks_over_hundreds_of_keys_act_on_every_head(subject, call):
+    subject.agrees(call, where=_seeing_rows(call))
+
+
+@requirement(
+    spec.MHA_04,
+    call=multi_head_calls(masks=ENCODINGS, shapes=over_splits, heads=(2, 3), dims=(2, 4), free_head_dim=[False]),
+    hidden=among(HIDDEN_STRETCHES),
+    share=0.05,
+)
+def test_parts_of_many_keys_that_a_mask_hides_change_nothing_of_any_head(subject, call, hidden):
+    call = without_a_stretch(call, *hidden)
     subject.agrees(call, where=_seeing_rows(call))
 
 

@@ -232,6 +232,16 @@ def mask_of_zeros(a: Arguments) -> Any:
     return a.mask == 0 if isinstance(a.mask, np.ndarray) and a.mask.dtype != bool else a.mask
 
 
+def mask_up_to_a_hidden_part(a: Arguments) -> Any:
+    """A part of 64 keys that no query sees is taken for the end of all: what comes after it is hidden too."""
+    if not isinstance(a.mask, np.ndarray):
+        return a.mask
+    visible, keys = np.isfinite(CORE.bias(a)), a.key.shape[-2]
+    seen = np.broadcast_to(visible, (*visible.shape[:-1], keys)).reshape(-1, keys).any(axis=0)
+    ends = (start for start in range(0, keys, 64) if not seen[start : start + 64].any())
+    return visible & (np.arange(keys) < next(ends, keys))
+
+
 def attending(change: Change) -> Change:
     """Multi-head attention whose inner attention is changed."""
     return {"core": changed(ScaledDotProductAttention, "core", change)()}

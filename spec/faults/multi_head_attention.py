@@ -198,6 +198,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "mha-mask-up-to-a-hidden-part",
+        "a part of 64 keys that a mask hides from every query ends the loop over parts: what comes after it is not seen",
+        spec.MHA_04,
+        heads.remasked_heads(heads.mask_up_to_a_hidden_part),
+        ENGINEER,
+    ),
+    Fault(
         "mha-causal-top-left",
         "the causal mask is aligned top-left",
         spec.MHA_04,
