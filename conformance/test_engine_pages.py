@@ -15,6 +15,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     asked_twice,
     asked_twice_beside_another,
     asked_twice_in_taken_pages,
+    asked_twice_meanwhile,
     computed_again_in_chunks,
     conversation,
     conversations,
@@ -180,6 +181,11 @@ def test_a_request_may_fill_all_pages(subject, call):
 
 @requirement(spec.ENG_38, call=asked_twice(), share=0.08)
 def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
+    is_computed_once(subject, call)
+
+
+@requirement(spec.ENG_38, call=asked_twice_meanwhile(), share=0.05)
+def test_a_prompt_that_was_computed_is_not_computed_again_while_it_is_served(subject, call):
     is_computed_once(subject, call)
 
 

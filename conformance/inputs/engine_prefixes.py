@@ -287,6 +287,17 @@ def asked_twice(script: Script) -> None:
         script.do("step", times=len(tokens) + 4)
 
 
+@told("outputs", "steps", prefix_caching=[True], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
+def asked_twice_meanwhile(script: Script) -> None:
+    """A prompt of some pages, and the same again when it is computed and ids of it are still to come."""
+    length = script.size * 4 + 2 + 3 * script.chunk
+    tokens = script.prompt(length, 4)
+    script.add(tokens, 4)
+    # So few ids that who serves one request at a time is soon done with it.
+    script.do("step", times=-(-length // script.chunk) + 1)
+    script.add(tokens, 4)
+
+
 @told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2, 3], chunks=[1, 3], **PLAIN)
 def asked_twice_beside_another(script: Script) -> None:
     """A prompt, and the same again after it is served, of an engine that caches no prefixes; meanwhile of one that does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -515,6 +516,11 @@ def longest_hit_first(self: Engine, m: State) -> None:
 
 def no_hits(self: Engine, m: State, r: Request) -> list[int]:
     return []
+
+
+def free_hits(self: Engine, m: State, r: Request) -> list[int]:
+    """The pages of who is served yet are its own: what it had is known when it has given them back."""
+    return list(itertools.takewhile(lambda page: not m.owners[page], Engine.hits(self, m, r)))
 
 
 def last_hit_missed(self: Engine, m: State, r: Request) -> list[int]:

@@ -236,8 +236,8 @@ def mask_up_to_a_hidden_part(a: Arguments) -> Any:
     """A part of 64 keys that no query sees is taken for the end of all: what comes after it is hidden too."""
     if not isinstance(a.mask, np.ndarray):
         return a.mask
-    visible, keys = np.isfinite(CORE.bias(a)), a.key.shape[-2]
-    seen = np.broadcast_to(visible, (*visible.shape[:-1], keys)).reshape(-1, keys).any(axis=0)
+    visible, keys = np.asarray(np.isfinite(CORE.bias(a))), a.key.shape[-2]
+    seen: np.ndarray = np.broadcast_to(visible, (*visible.shape[:-1], keys)).reshape(-1, keys).max(axis=0)
     ends = (start for start in range(0, keys, 64) if not seen[start : start + 64].any())
     return visible & (np.arange(keys) < next(ends, keys))
 

@@ -424,6 +424,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _fault("no-hits", "what was computed is computed again", spec.ENG_38, {"hits": changes.no_hits}, "PROPERTIES PC9"),
     _fault(
+        "hits-when-served",
+        "what was computed of a prompt is computed again while who asked for it is served",
+        spec.ENG_38,
+        {"hits": changes.free_hits},
+        "PROPERTIES PC9",
+    ),
+    _fault(
         "cached-once",
         "what is computed in a page that held something before is never hit",
         spec.ENG_38,
