@@ -577,7 +577,9 @@ def test_what_is_drawn_in_few_tests_is_asked_in_most_of_who_claims_it_alone(comp
     ("component", "claimed"),
     [
         ("attention", {"leading_dims": [(1,), (2,), (9,)]}),
+        ("attention", {"ratios": [1]}),
         ("flash_attention", {"head_dims": [128], "leading_dims": [(1,), (2,), (9,)]}),
+        ("flash_attention", {"ratios": [1]}),
         ("paged_attention", {"head_dims": [128], "page_sizes": [256]}),
         ("rope", {"head_dims": [128]}),
         ("paged_kv", {"page_sizes": [128], "head_dims": [128]}),

@@ -52,13 +52,13 @@ UP_TO_EIGHT = {"ratios": range(1, 9)}
 
 
 def to_eight(build: Callable[..., Any]) -> Calls:
-    """Calls with up to eight query heads for each key head, if not said otherwise and where a subject takes as few. Heads and pages
-    of the sizes that a test asks for, since they are small or usual, are drawn where it takes any of them."""
-    return Calls(build, preferred=UP_TO_EIGHT, yielding=["head_dims", "page_sizes"])
+    """Calls with up to eight query heads for each key head, if not said otherwise and where a subject takes as few. Heads, groups and
+    pages of the sizes that a test asks for, since they are small or usual, are drawn where it takes any of them."""
+    return Calls(build, preferred=UP_TO_EIGHT, yielding=["head_dims", "page_sizes", "ratios"])
 
 
 def of_small_heads(build: Callable[..., Any]) -> Calls:
-    """The same, of so many heads or pages that those of other dims than are asked for would be too large."""
+    """The same, of so many heads or pages that those of other sizes than are asked for would be too large."""
     return Calls(build, preferred=UP_TO_EIGHT)
 
 
