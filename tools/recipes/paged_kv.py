@@ -104,7 +104,9 @@ def _case(
 
     features: dict[str, Any] = {"page_sizes": page_size, "pool_pages": pages}
     if "+" in told:  # what a pool alone tells is counted
-        features |= {"rewinding": "-" in told, "empty_chunks": any(word.endswith("+0") for word in told.split())}
+        features["rewinding"] = "-" in told
+    if requirement.name == spec.PKV_01.name:  # tables are told of caches that hold something
+        features["empty_chunks"] = any(word.endswith("+0") for word in told.split())
     features["dtypes"] = dtype
     return Case(name, requirement, seed, features, inputs, dense_caches)
 
