@@ -130,6 +130,11 @@ class Answer:
 Answers = Mapping[str, Answer]
 """The answers of a call that returns several arrays at once, by the name of the part."""
 
+
+class Unreadable(TypeError):
+    """What a subject gives in a story is nothing that the contract knows: a mistake of its adapter, and no refusal."""
+
+
 STORY = ("…",)
 """`Operation.parts` of a story: which parts there are depends on its steps; they read ``3 keys``, ``4 refused``."""
 

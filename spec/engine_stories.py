@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Unreadable
 
 BEGIN = 2.0**14
 """What a clock shows at first, in seconds: some hours, as that of a machine does."""
@@ -232,7 +232,7 @@ class _Story:
             one.steps += 1
         made: dict[int, int] = {}
         self.advanced, uses = self.advanced + 1, self.uses
-        for name, token in self._kept(self.engines[engine].step()):
+        for name, token in _pairs(self._kept(self.engines[engine].step())):
             mine = [x for x in self.known.values() if x.engine == engine and x.name == name]
             if not mine:
                 self.told["of nobody"] = 1
@@ -372,6 +372,19 @@ class _Story:
         for group in self.a.seen:
             self.told |= together.get(group, {})
         return self.told
+
+
+def _pairs(given: Any) -> Iterator[tuple[Any, Any]]:
+    """What a step gives, one after the other: anything that comes apart into pairs; Unreadable where it does not."""
+    wanted = f"step gives a {type(given).__name__}, which is no list of (id, token)"
+    if not isinstance(given, Iterable):
+        raise Unreadable(wanted)
+    for pair in given:
+        try:
+            name, token = pair
+        except (TypeError, ValueError) as error:
+            raise Unreadable(wanted) from error
+        yield name, token
 
 
 def _outputs(engine: Any, one: _Known) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from inferspec.spec.block_manager import BlockManager, Ranks, Table
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Unreadable
 from inferspec.spec.toy import mixed
 
 VOCAB = 1000
@@ -259,7 +259,7 @@ class Story:
 
     def _schedule(self) -> Any:
         self.earlier, self.last, self.step = self.last or self.earlier, None, None
-        step = self.scheduler.schedule()
+        step = _readable(self.scheduler.schedule())
         chunks = [*((chunk, 0) for chunk in step.prefills), *((chunk, 1) for chunk in step.decodes)]
         told = [number for chunk, decode in chunks for number in self._told(chunk, decode)]
         self.last = self.step = step
@@ -394,6 +394,13 @@ class Story:
 
     def _number(self, request: Any) -> int:
         return next((number for number, known in self.requests.items() if known is request), -1)
+
+
+def _readable(step: Any) -> Any:
+    """What schedule gives; Unreadable where it is no step."""
+    if missing := [name for name in ("prefills", "decodes", "preempted") if not hasattr(step, name)]:
+        raise Unreadable(f"schedule gives a {type(step).__name__} without {', '.join(missing)}")
+    return step
 
 
 def _work(chunk: Any) -> tuple[list[int], int, list[int]]:

@@ -227,6 +227,20 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
             "verify cannot be used as the contract does: verify gives ids within what it gives; it gives one sequence",
         ),
         (
+            "class KVCache:\n    offset = 0\n    def update_and_fetch(self, key, value): ...",
+            "KVCache cannot be used as the contract does: a NoneType came back, which is not keys, values",
+        ),
+        (
+            "ARRAYS = 'mlx'\nfrom inferspec.impl.llama import Llama\nfrom inferspec.impl.engine import Engine as Right\n"
+            "class Engine(Right):\n    def step(self): return dict(super().step())",
+            "Engine cannot be used as the contract does: step gives a dict, which is no list of (id, token)",
+        ),
+        (
+            "from inferspec.impl.scheduler import Scheduler as Right\n"
+            "class Scheduler(Right):\n    def schedule(self): return (super().schedule(),)",
+            "schedule gives a tuple without prefills, decodes, preempted",
+        ),
+        (
             "class KVCache:\n    def __init__(self): setattr(self, 'append', print)",
             "KVCache: what the subject makes has no update_and_fetch",
         ),

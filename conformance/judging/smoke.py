@@ -16,12 +16,15 @@ from inferspec.conformance.judging.unclaimed import claimed_call
 from inferspec.conformance.subject import Description, SubjectDied
 from inferspec.conformance.trust.isolation import AsksTheKit
 from inferspec.spec import located
-from inferspec.spec.contract import STORY
+from inferspec.spec.contract import STORY, Unreadable
 
 _CALL_ERRORS = re.compile(
     r"unexpected keyword|required (positional|keyword-only)|positional argument|incompatible function arguments|takes \d+"
     r"|is not callable|neither takes \w+ nor has|multiple values for argument"
 )
+
+UNREADABLE = f"{Unreadable.__name__}: "
+"""What stands before what the kit says of a step whose result it cannot read."""
 
 _AT = " (at "
 """What stands before the subject's own line in the text of an error (`executor`)."""
@@ -93,6 +96,9 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
             f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
             f" {_promised(operation)} of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
         )
+    elif not subject.layout and UNREADABLE in seen.message:
+        why = seen.message.partition(UNREADABLE)[2].partition("; ")[0]
+        raise AdapterError(f"{description.spec}: {operation} cannot be used as the contract does: {why}")
     elif not subject.layout and seen.raised:
         _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")
     return {}

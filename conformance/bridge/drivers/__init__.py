@@ -18,6 +18,7 @@ from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.signatures import signature_of
+from inferspec.spec.contract import Unreadable
 
 Driver = Callable[[Any, Mapping[str, Any], Arrays], Any]
 """Takes the built object (or what the subject offers, where the contract builds nothing), the arguments in the subject's
@@ -160,12 +161,16 @@ def follow(thing: Any, steps: Sequence[tuple[str, Mapping[str, Any]]], names: Na
 
 
 def parts(returned: Any, *names: str) -> Sequence[Any]:
-    """Several things that came back together: those of a dict or of an object by their names, others in their order."""
+    """Several things that came back together: those of a dict or of an object by their names, others in their order. Unreadable where
+    there are not so many."""
     if isinstance(returned, Mapping):
         return [returned[name] for name in names]
     if all(hasattr(returned, name) for name in names):
         return [getattr(returned, name) for name in names]
-    return list(returned)
+    found = [] if returned is None else list(returned)
+    if len(found) < len(names):
+        raise Unreadable(f"a {type(returned).__name__} came back, which is not {', '.join(names)}")
+    return found
 
 
 def spoil(arrays: Iterable[Any]) -> None:
