@@ -439,6 +439,13 @@ def test_the_kind_of_arrays_is_declared_or_read_off_the_imports(folder, text, ki
     assert load("mine").kind.name == kind
 
 
+@pytest.mark.parametrize("made", ["dict(rope=rope)", "OrderedDict(rope=rope)", "Offers(rope=rope)"])
+def test_an_adapter_may_be_a_dict_of_what_it_offers(folder, made):
+    offers = "from collections import OrderedDict\nclass Offers(dict): __getattr__ = dict.__getitem__\n"
+    module(folder, f"{ROPE}{offers}ADAPTER = {made}")
+    assert set(load("mine").targets) == {"RoPE"}
+
+
 def test_what_an_object_does_not_declare_its_module_may(folder):
     module(
         folder,

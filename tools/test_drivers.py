@@ -10,7 +10,7 @@ import pytest
 
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
-from inferspec.conformance.bridge.drivers import Handed, taken
+from inferspec.conformance.bridge.drivers import Handed, handed, taken
 from inferspec.conformance.bridge.drivers.batching import HandedCache
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
@@ -588,6 +588,17 @@ def test_an_object_may_put_another_method_in_the_place_of_one():
 
     lamp = Handed(Lamp(), {"press": ("times",)})
     assert [lamp.press(1), lamp.press(2), lamp.press(3)] == ["on 1", "off 2", "off 3"]
+
+
+def test_a_name_of_the_contract_that_means_something_else_moves_no_argument():
+    def rewind(count, n=None):
+        return count, n
+
+    def add_request(prompt, max_tokens, tokens=None):
+        return prompt, max_tokens, tokens
+
+    assert handed(rewind, n=3) == (3, None)
+    assert handed(add_request, tokens=[1, 2], max_tokens=4) == ([1, 2], 4, None)
 
 
 def test_a_method_is_not_taken_for_its_function_nor_a_class_for_its_objects():

@@ -7,7 +7,8 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import wraps
+from types import MethodType
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays, moved
@@ -231,7 +232,7 @@ def _refuse_other_parameters(cls: Any, name: str, parameters: Sequence[str], ope
         return
     # What wraps another takes what it takes itself, and may give the other more than that.
     own = inspect.signature(method, follow_wrapped=False)
-    named = by_name(partial(method, None), parameters)
+    named = by_name(MethodType(method, cls), parameters)
     try:
         own.bind(None, *(name for name in parameters if name not in named), **dict.fromkeys(named.values()))
     except TypeError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections import OrderedDict, defaultdict
 from importlib.machinery import all_suffixes
 from importlib.metadata import entry_points
 from operator import attrgetter
@@ -18,9 +17,6 @@ from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.trust.isolation import is_closed
 
 ENTRY_POINTS = "inferspec.subjects"
-
-PLAIN_DICTS = (dict, OrderedDict, defaultdict)
-"""Whose entries are what an adapter offers."""
 
 
 def registered() -> dict[str, str]:
@@ -40,8 +36,12 @@ def find(spec: str) -> tuple[Any, ModuleType]:
         adapter = attrgetter(attribute)(module) if attribute else getattr(module, "ADAPTER", module)
     except AttributeError as error:
         raise AdapterError(f"{spec}: module {module_name} has no {attribute!r}") from error
-    # Modules of mlx.nn are dicts too, of a class of their own.
-    return SimpleNamespace(**adapter) if type(adapter) in PLAIN_DICTS else adapter, module
+    return SimpleNamespace(**adapter) if isinstance(adapter, dict) and not _is_layer(adapter) else adapter, module
+
+
+def _is_layer(thing: dict[str, Any]) -> bool:
+    """Whether it is a module of mlx.nn: those are dicts too, of what they are made of."""
+    return any(base.__module__.partition(".")[0] == "mlx" for base in type(thing).__mro__)
 
 
 def _import(name: str, spec: str) -> ModuleType:

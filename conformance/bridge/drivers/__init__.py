@@ -94,14 +94,16 @@ def by_name(function: Callable[..., Any], names: Sequence[str]) -> dict[str, str
 
 def _reordered(names: Sequence[str], own: Mapping[str, inspect.Parameter]) -> dict[str, str]:
     """Where a function has one of the names in another place than the contract: all of them, those that it has by its own names;
-    the others take the places that are left, in order."""
+    the others take the places that are left, in order. None where it would lack what it insists on: the name means something else."""
     places = [p.name for p in own.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     if any(p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) for p in own.values()) or len(places) < len(names):
         return {}
     if all(name not in places or places.index(name) == place for place, name in enumerate(names)):
         return {}
     left = iter([place for place in places if place not in names])
-    return {name: name if name in places else next(left) for name in names}
+    found = {name: name if name in places else next(left) for name in names}
+    insisted_on = {place for place in places if own[place].default is inspect.Parameter.empty}
+    return found if insisted_on <= set(found.values()) else {}
 
 
 def handed(function: Callable[..., Any], /, **arguments: Any) -> Any:
