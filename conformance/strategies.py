@@ -137,6 +137,10 @@ class Calls(Inputs):
         asked, options = {**self._asked, **keys}, {**self._options, **options}
         return type(self)(self._build, asked, options, self._preferred, self._yielding)
 
+    def strict(self) -> Calls:
+        """The same calls, of which no key yields: of sizes with which others than are asked for would be too large."""
+        return type(self)(self._build, self._asked, self._options, self._preferred)
+
     @property
     def asked(self) -> Mapping[str, Any]:
         """The envelope keys that are narrowed, and to what."""

@@ -39,7 +39,7 @@ OF_ONE_KEY_HEAD: dict[str, Any] = {
 
 @requirement(
     spec.ATTN_18,
-    call=attention_calls(
+    call=attention_calls.strict()(
         shapes=queries_past_16_bits,
         masks=["none"],
         leading_dims=[(), (1,)],

@@ -115,7 +115,7 @@ def test_large_chunks_after_long_contexts_are_right(subject, call):
 
 @requirement(
     spec.FLASH_18,
-    call=flash_calls(
+    call=flash_calls.strict()(
         shapes=queries_past_16_bits,
         masks=["none"],
         leading_dims=[(), (1,)],

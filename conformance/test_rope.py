@@ -12,7 +12,6 @@ from inferspec.conformance.inputs.rope import (
     beside_odd_tiles,
     beside_tiles,
     both_forms,
-    calls_of_small_heads,
     decode,
     in_chunks,
     in_dtypes_in_turn,
@@ -482,12 +481,12 @@ def test_prompts_of_many_heads_or_rows_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ROPE_21, call=calls_of_small_heads(sizes=many_heads, starts=NEAR, head_dims=[4, 2]), share=0.06)
+@requirement(spec.ROPE_21, call=rope_calls.strict()(sizes=many_heads, starts=NEAR, head_dims=[4, 2]), share=0.06)
 def test_more_heads_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ROPE_21, call=calls_of_small_heads(sizes=very_long, starts=NEAR, head_dims=[4, 2]), share=0.04)
+@requirement(spec.ROPE_21, call=rope_calls.strict()(sizes=very_long, starts=NEAR, head_dims=[4, 2]), share=0.04)
 def test_more_tokens_than_16_bits_count_are_right(subject, call):
     subject.agrees(call)
 

@@ -240,9 +240,6 @@ def _turned(
 rope_calls = Calls(_turned, yielding=["head_dims"])
 """Heads of the dims that a test asks for, since they are small or usual, are drawn where a subject takes any of them."""
 
-calls_of_small_heads = calls(_turned)
-"""Of so many heads or tokens that those of other dims than are asked for would be too large."""
-
 
 @calls
 def outside_the_table(pick: Pick) -> Call:
