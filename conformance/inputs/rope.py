@@ -211,7 +211,13 @@ def _spelt(pick: Pick, form: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != defaults[name] or pick.one_of(False, True)}
 
 
-def _turned(
+def of_any_heads(build: Callable[..., Any]) -> Calls:
+    """Calls whose heads have the dims that a test asks for, since they are small or usual, where a subject takes any of them."""
+    return Calls(build, yielding=["head_dims"])
+
+
+@of_any_heads
+def rope_calls(
     pick: Pick,
     sizes: Sizes = small,
     starts: Sequence[int] = STARTS,
@@ -235,10 +241,6 @@ def _turned(
     return pick.call(
         ROPE, dims=dims, max_positions=most, **_spelt(pick, form), x=x, offset=offset(kind, firsts, length)
     )
-
-
-rope_calls = Calls(_turned, yielding=["head_dims"])
-"""Heads of the dims that a test asks for, since they are small or usual, are drawn where a subject takes any of them."""
 
 
 @calls
