@@ -315,12 +315,12 @@ TOO_MANY = ("keys", "rows")
 
 def with_larger_mask(call: Call, axis: str) -> Call:
     """The call with a mask, in the encoding that it has, that hides nothing and has more of one of TOO_MANY than there are: a
-    library may cut it. There are two queries at least: one alone is repeated where arrays are added."""
-    query = call.arguments["query"].repeat(2, -2)
-    length, keys = query.shape[-2], call.arguments["key"].shape[-2]
+    library may cut it. There are two queries and two keys at least: one alone is repeated where arrays are added."""
+    twice = {name: call.arguments[name].repeat(2, -2) for name in ("query", "key", "value")}
+    length, keys = twice["query"].shape[-2], twice["key"].shape[-2]
     shape = (length, keys + 2) if axis == "keys" else (length + 1, keys)
     mask = encoded(np.ones(shape, bool), call.features["masks"], call.features["dtypes"])
-    return call.having(query=query, mask=mask)
+    return call.having(**twice, mask=mask)
 
 
 COMMON = {"head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
