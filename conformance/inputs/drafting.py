@@ -488,8 +488,8 @@ float32 not at all."""
 
 @calls
 def high_calls(pick: Pick) -> Call:
-    """The same in quarters, of two ids whose logits are as far from zero as whole numbers can be in their dtype, above it in some
-    rows and below it in others: one of 3/4 is one above one of 1/4."""
+    """The same in quarters, of two ids whose logits are far from zero, above it in some rows and below it in others: one of 3/4
+    is one above one of 1/4."""
     heat = 1 / math.log(3)
     pairs = [(q, p) for q, p in QUARTERS if len(p) == 2 and 0.75 in (*q, *p)]
     models = _tables(pick, pairs, 3, cold=False)
