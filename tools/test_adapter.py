@@ -439,6 +439,13 @@ def test_the_kind_of_arrays_is_declared_or_read_off_the_imports(folder, text, ki
     assert load("mine").kind.name == kind
 
 
+def test_what_a_function_of_c_raises_costs_its_own_operation_alone(folder):
+    module(folder, f"import numpy as np\n{ROPE}silu = np.bitwise_not")
+    session = opened("mine")
+    session.close()
+    assert set(session.description.offers) == {"RoPE", "silu"}
+
+
 @pytest.mark.parametrize("made", ["dict(rope=rope)", "OrderedDict(rope=rope)", "Offers(rope=rope)"])
 def test_an_adapter_may_be_a_dict_of_what_it_offers(folder, made):
     offers = "from collections import OrderedDict\nclass Offers(dict): __getattr__ = dict.__getitem__\n"
