@@ -583,6 +583,8 @@ def test_what_is_drawn_in_few_tests_is_asked_in_most_of_who_claims_it_alone(comp
         ("paged_attention", {"head_dims": [128], "page_sizes": [256]}),
         ("rope", {"head_dims": [128]}),
         ("paged_kv", {"page_sizes": [128], "head_dims": [128]}),
+        ("engine", {"page_sizes": [16]}),
+        ("engine", {"page_sizes": [8, 32]}),
     ],
 )
 def test_who_claims_the_usual_sizes_alone_is_asked_nearly_everything(component, claimed):

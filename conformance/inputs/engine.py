@@ -84,8 +84,11 @@ def masses(script: Script) -> None:
     """Hundreds of requests that run at once, of few kinds, and begin as one does that came before them."""
     pick = script.pick
     script.model = lengthy(script.kind, script.which)
-    start = script.ids(2)
-    asked = [(script.prompt(length, limit, start), limit) for length, limit in ((3, 2), (4, 4), (3, 3), (5, 2))]
+    start = script.ids(2 * script.size if script.caching else 2)
+    asked = [
+        (script.prompt(len(start) + script.lead + own, limit, start), limit)
+        for own, limit in ((1, 2), (2, 4), (1, 3), (3, 2))
+    ]
     script.add(*asked[0])
     script.do("step")
     script.max_requests = pick.one_of(262, 70, 134)
@@ -93,8 +96,9 @@ def masses(script: Script) -> None:
         script.add(*asked[script.random.integers(len(asked))])
     if script.caching:
         # Enough for all prompts and an id of each: then those who go on need the pages of those who have ended.
-        prompts = [len(tokens) for tokens, _ in script.asked.values()]
-        script.pages = sum(prompts) - len(start) * (len(prompts) - 1) + len(prompts) + 20
+        own = [len(tokens) - len(start) for tokens, _ in script.asked.values()]
+        script.pages = pages_of(len(start), script.size) + sum(pages_of(n + 1, script.size) for n in own)
+        script.pages += 4 if script.lead else 20
 
 
 @told(page_sizes=COMMON_PAGES, chunks=COMMON_CHUNKS, **PLAIN)
@@ -186,7 +190,7 @@ def many_pages(script: Script) -> None:
     pick = script.pick
     script.model = lengthy(script.kind, script.which)
     length, limit = pick.one_of((530, 8), (300, 12), (350, 6))
-    script.add(script.prompt(length, limit), limit)
+    script.add(script.prompt(2 * length if script.lead else length, limit), limit)
     if pick.one_of(False, True):
         script.add(script.prompt(pick.size(1, 9), 4), 4)
 
@@ -202,13 +206,16 @@ def preempted_again_and_again(script: Script) -> None:
     """A request that has to give way a dozen times: to ones of a larger priority that come one by one and need all pages."""
     pick = script.pick
     script.model = lengthy(script.kind, script.which)
-    script.pages, script.max_requests, most = 28, 2, 24
+    # A large page for it, and one for the others' prompts; or small ones, of which it has two more each time.
+    script.max_requests, script.pages, most = (2, 2, script.size) if script.lead else (2, 28, 24)
     script.add(script.prompt(1, most), most)
     for number in range(12):
         length = most - 2 * number + pick.one_of(0, 1, -1)
-        limit = script.pages - max(length, 1) + 1
+        if script.lead:
+            length = script.size
+        limit = script.pages * script.size - max(length, 1) + 1
         script.add(script.prompt(length, limit), limit, priority=1)
-        script.do("step", times=limit + 1)
+        script.do("step", times=limit if script.lead else limit + 1)
 
 
 @told()
@@ -233,7 +240,7 @@ def recycled(script: Script) -> None:
     """A prompt, served or cancelled once it is computed, others that take its pages, and the prompt again."""
     pick = script.pick
     limit = pick.one_of(2, 3)
-    length = min(script.size, 6) * pick.size(1, 3) + pick.one_of(1, 0)
+    length = script.page(6) * pick.size(1, 3) + pick.one_of(1, 0)
     first = script.prompt(length, limit)
     number = script.add(first, limit)
     if pick.one_of(False, True):
@@ -373,7 +380,7 @@ def overwriting_in_short_pools(script: Script) -> None:
     pick = script.pick
     script.max_requests = 3
     for _ in range(pick.size(2, 3)):
-        number = script.add(script.prompt(pick.size(1, 3), 7), 7)
+        number = script.add(script.prompt(script.lead + pick.size(1, 3), 7), 7)
         script.between(1)
         script.do("overwrite", request=number)
     script.shorten(pick.size(0, 1))
@@ -383,7 +390,7 @@ def overwriting_in_short_pools(script: Script) -> None:
 def side_by_side(script: Script) -> None:
     """Two engines on one model, whose requests are served in turn."""
     pick = script.pick
-    start = script.ids(min(script.size, 8) + 1)
+    start = script.ids(script.page() + 1)
     for index in range(pick.size(2, 4)):
         limit = pick.one_of(3, 2, 5)
         tokens = script.prompt(len(start) + pick.size(0, 6), limit, start)

@@ -28,7 +28,7 @@ def guessing_beside_long_prompts(script: Script) -> None:
 def guesses_asked_for(script: Script) -> None:
     """A request that a draft guesses for, mostly wrongly, and one whose prompt goes on as the draft guessed."""
     pick, limit = script.pick, script.pick.one_of(6, 8)
-    tokens = script.prompt(pick.size(2, 8), limit)
+    tokens = script.prompt(max(script.lead - 4, 0) + pick.size(2, 8), limit)
     script.add(tokens, limit)
     script.do("step", times=40)
     assert script.draft is not None
@@ -107,9 +107,9 @@ def guessed_when_resumed(script: Script) -> None:
     come when there is room for it again."""
     pick = script.pick
     script.max_requests, script.guesses = 2, pick.one_of(5, 3)
-    for length, limit in ((pick.size(24, 28), 12), (pick.size(1, 3), 26)):
+    for length, limit in ((pick.size(24, 28), 12), (script.lead + pick.size(1, 3), 26)):
         script.add(script.prompt(length, limit), limit)
-    script.shorten(pick.size(1, 2))
+    script.shorten(1 if script.lead else pick.size(1, 2))
 
 
 @told("outputs", "steps", drafts=["perfect"], chunks=[64], failing_models=[True])

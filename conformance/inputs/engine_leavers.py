@@ -49,12 +49,12 @@ def cancelling_in_short_pools(script: Script) -> None:
     pick = script.pick
     script.max_requests = pick.one_of(3, 8)
     for _ in range(3):
-        script.add(script.prompt(pick.size(1, 3), 9), 9)
-    script.do("step", times=pick.size(5, 9))
+        script.add(script.prompt(script.lead + pick.size(1, 3), 9), 9)
+    script.do("step", times=-(-2 * script.lead // script.chunk) + pick.size(5, 9))
     script.cancel(len(script.asked) - pick.one_of(0, 0, 1))
     script.between(1)
     script.add(script.prompt(pick.size(1, 3), 4), 4)
-    script.shorten(pick.one_of(0, 0, 1))
+    script.shorten(pick.one_of(0, 0, 1) + bool(script.lead))
 
 
 @told("outputs", "cancelled", "pages", "ends", cancelling=[True], **PLAIN)
@@ -132,14 +132,14 @@ def cancelling_the_finished(script: Script) -> None:
 def cancelling_sharers(script: Script) -> None:
     """Of requests that have pages in common one is cancelled, and another takes what it left."""
     pick = script.pick
-    start = script.ids(min(script.size, 8) * pick.size(1, 2) + 1)
+    start = script.ids(script.page() * pick.size(1, 2) + 1)
     for _ in range(2):
         script.add(script.prompt(len(start) + pick.size(0, 2), 9, start), 9)
         script.do("step", times=-(-len(start) // script.chunk) + pick.size(1, 2))
     script.cancel(pick.one_of(1, *script.asked))
     # Few enough pages that the newcomers need all that are free.
     for _ in range(2):
-        script.add(script.prompt(min(script.size, 8) * 2 + 1, 3), 3)
+        script.add(script.prompt(script.page() * 2 + 1, 3), 3)
     script.shorten(pick.size(0, 2))
 
 
@@ -162,10 +162,11 @@ def failing_sharers(script: Script) -> None:
     """A request that begins as one does that came before it, and may still be served; the step fails in which it begins."""
     pick = script.pick
     start = script.ids(script.size * pick.size(1, 2))
+    length = len(start) + script.lead
     for _ in range(2):
-        script.add(script.prompt(len(start) + pick.size(1, 3), 4, start), 4)
+        script.add(script.prompt(length + pick.size(1, 3), 4, start), 4)
         script.do("step", times=-(-len(script.asked[1][0]) // script.chunk) + pick.one_of(1, 9))
-        script.add(script.prompt(len(start) + pick.size(1, 3), 4, start), 4)
+        script.add(script.prompt(length + pick.size(1, 3), 4, start), 4)
         script.do("fail", after=0, at=pick.one_of("use", "call"))
     if pick.one_of(True, False):
         script.shorten(pick.size(0, 2))

@@ -64,12 +64,13 @@ def houses_in_short_pools(script: Script) -> None:
     give way in one step."""
     pick = script.pick
     limit = pick.one_of(4, 5)
-    kinds = [script.prompt(2, limit) for _ in range(2)]
+    length = max(script.size, 2)
+    kinds = [script.prompt(length, limit) for _ in range(2)]
     script.max_requests = pick.one_of(20, 15, 30)
     for _ in range(script.max_requests):
         script.add(kinds[script.random.integers(len(kinds))], limit)
     # The last prompts find no pages, and no one has any for its second id.
-    script.pages = script.max_requests * 2 // script.size + pick.size(0, 2)
+    script.pages = script.max_requests * length // script.size + pick.size(0, 2)
 
 
 @told("outputs", "pages", "ends", cancelling=[True], **ROOMY, **PLAIN)
@@ -107,7 +108,7 @@ def budgets_of_many(script: Script) -> None:
 def many_pages_recycled(script: Script) -> None:
     """A prompt of dozens of pages, another that takes all of them but the first few in one step, or all, and the first again."""
     pick, limit = script.pick, 3
-    pages = pick.one_of(40, 20, 30) if script.size == 1 else pick.one_of(30, 24)
+    pages = pick.one_of(40, 20, 30) if script.size == 1 else min(pick.one_of(30, 24), 480 // script.size)
     first = script.prompt(script.size * pages, limit)
     other = script.prompt(script.size * (pages - pick.one_of(4, 6, 0)), 1)
     for tokens, most in ((first, limit), (other, 1), (first, limit)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.conformance.inputs.engine_models import NARROW, WIDE, is_clear, wide
+from inferspec.conformance.inputs.engine_models import NARROW, POSITIONS, WIDE, is_clear, of_positions, wide
 from inferspec.conformance.inputs.engine_script import PLAIN, Ids, Script, told
 
 
@@ -10,7 +10,7 @@ from inferspec.conformance.inputs.engine_script import PLAIN, Ids, Script, told
 def sharing(script: Script) -> None:
     """Prompts that begin alike, at once or while another is served."""
     pick = script.pick
-    start = script.ids(min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 1, -1) + 1)
+    start = script.ids(script.page() * pick.size(1, 3) + pick.one_of(0, 1, -1) + 1)
     for _ in range(pick.size(2, 4)):
         common = pick.size(1, len(start))
         limit = pick.one_of(3, 4, 2)
@@ -34,7 +34,9 @@ def failed_prompts(script: Script) -> None:
 def failed_ends_of_prompts(script: Script) -> None:
     """A prompt that is cancelled when the last of its chunks has failed, or its only one; another goes on from it."""
     pick = script.pick
-    length = script.chunk * pick.size(0, 3) + pick.one_of(script.chunk, 3)
+    # Its last chunk may fill a page that takes several.
+    before = -(-script.size // script.chunk) - 1 if script.lead else 0
+    length = script.chunk * (before + pick.size(0, 3)) + pick.one_of(script.chunk, 3)
     first = script.add(script.prompt(length, 3), 3)
     script.do("step", times=-(-length // script.chunk) - 1)
     script.do("fail", after=0, at=pick.one_of("use", "call"))
@@ -53,18 +55,19 @@ def failed_ids_that_fill_pages(script: Script) -> None:
 
 def _filling(script: Script) -> tuple[int, Ids]:
     """A request whose last id, which is not computed, fills a page, and all its tokens."""
-    tokens = script.prompt(script.pick.size(1, 8), 2 * script.size + 2)
+    limit = 2 * min(script.size, 4) + 2
+    tokens = script.prompt(max(script.lead - 5, 0) + script.pick.size(1, 8), limit)
     # So many ids that prompt and output end with a page.
     ids = -len(tokens) % script.size or script.size
-    request = script.add(tokens, 2 * script.size + 2)
+    request = script.add(tokens, limit)
     script.do("step", times=-(-len(tokens) // script.chunk) + ids - 1)
-    return request, (*tokens, *script.way(tokens, 2 * script.size + 2)[:ids])
+    return request, (*tokens, *script.way(tokens, limit)[:ids])
 
 
 def _half_computed(script: Script, fails: bool = False) -> None:
     pick = script.pick
     limit = pick.one_of(3, 4)
-    length = script.chunk * pick.size(1, 3) + min(script.size, 8) * 2 + 1
+    length = script.chunk * pick.size(1, 3) + script.page() * 2 + 1
     first = script.add(script.prompt(length, limit), limit)
     script.do("step", times=pick.size(1, 3))
     if fails:
@@ -88,23 +91,25 @@ def computed_again_in_chunks(script: Script) -> None:
     # So many ids that it takes more chunks than one to compute them again.
     beside = script.chunk + pick.size(0, 2)
     limit = beside + pick.size(3, 5)
-    tokens = script.prompt(pick.size(1, 2), limit)
+    tokens = script.prompt(script.lead + pick.size(1, 2), limit)
     said = (*tokens, *script.way(tokens, limit))
     following = script.prompt(len(said) + 1, 2, said)
     script.pages = 2 * script.need(len(following), 2) + pick.size(0, 1)
     room = script.pages * size
-    more = len(tokens) + 2 * beside
+    more = 2 * size + beside if script.lead else len(tokens) + 2 * beside
     ahead = script.prompt(room - more, more + 1)
     script.add(ahead, room + 1 - len(ahead))
     script.add(tokens, limit)
-    script.do("step", times=-(-len(ahead) // script.chunk) + room - len(ahead) + pick.size(1, 2))
+    # Then it is computed again, up to the end of a page.
+    again = (max(size // script.chunk, 1) - 1 if script.lead else 0) + pick.size(1, 2)
+    script.do("step", times=-(-len(ahead) // script.chunk) + room - len(ahead) + again)
     script.add(following, 2, priority=script.rank(2, 0))
 
 
 @told(prefix_caching=[True])
 def lookalikes(script: Script) -> None:
     """Prompts with whole pages in common, behind other beginnings or in another order."""
-    pick, size = script.pick, min(script.size, 8)
+    pick, size = script.pick, script.page()
     pages = [script.ids(size) for _ in range(2)]
     pages.append(pages[0][::-1])
     for _ in range(pick.size(2, 4)):
@@ -147,9 +152,12 @@ def other_orders(script: Script) -> None:
 def far_beginnings(script: Script) -> None:
     """Dozens of the same pages before one page and behind it; then most of them, and then all, around another."""
     pick, size = script.pick, script.size
+    most, less = 66, 16
+    if script.lead:
+        script.model, most, less = of_positions(script.model, POSITIONS), 22, 5
     one, other = script.ids(size), script.ids(size)
-    head, tail = (script.ids(size * pages) for pages in (pick.one_of(40, 0, 66), pick.one_of(40, 66, 20)))
-    for start in ((*head, *one, *tail), (*head, *other, *tail[: -size * 16]), (*head, *other, *tail)):
+    head, tail = (script.ids(size * min(n, most)) for n in (pick.one_of(40, 0, 66), pick.one_of(40, 66, 20)))
+    for start in ((*head, *one, *tail), (*head, *other, *tail[: -size * less]), (*head, *other, *tail)):
         script.add(script.prompt(len(start) + 1, 5, start), 5)
         script.do("step", times=20)
 
@@ -160,9 +168,13 @@ def wide_vocabularies(script: Script) -> None:
     pick = script.pick
     script.model = wide(script.kind)
     start, place = list(script.ids(script.size * 2)), pick.size(0, script.size * 2 - 1)
-    start[place] %= WIDE - NARROW
+    # One of many ids would not show.
+    places = range(len(start)) if script.lead else (place,)
+    for place in places:
+        start[place] %= WIDE - NARROW
     for more in (0, pick.one_of(NARROW, 2**8, 2**15)):
-        start[place] += more
+        for place in places:
+            start[place] += more
         script.add(script.prompt(len(start) + 1, 3, tuple(start)), 3)
         script.do("step", times=40)
 
@@ -190,20 +202,22 @@ def copies_taken(script: Script) -> None:
     """A prompt twice at once, so that each computes it; when one is served another prompt takes its pages, while the other
     goes on; then what begins like it is asked for."""
     pick, size = script.pick, script.size
-    tokens, limit = script.ids(size * 2 + pick.one_of(0, min(1, size - 1))), 6 + 4 * size
+    # How many ids fill the third page.
+    last = 3 if script.lead else size
+    tokens, limit = script.ids(size * 3 - last + pick.one_of(0, min(1, size - 1))), 6 + 4 * last
     while not is_clear(script.model, tokens, limit):
         tokens = script.ids(len(tokens))
     way = (*tokens, *script.way(tokens, limit))
     script.add(tokens, 2)
     script.add(tokens, limit)
-    script.do("step", times=size + 2)
+    script.do("step", times=-(-2 * len(tokens) // script.chunk) + last + 1)
     length = len(tokens) + pick.one_of(0, 1)
     script.add(script.prompt(length, 1), 1)
     script.do("step", times=2)
     common = way[: pick.one_of(size * 3, len(tokens), size * 3)]
     script.add(script.prompt(len(common) + 1, 2, common), 2)
     # The newcomer needs all pages that are free.
-    script.pages = script.need(len(tokens), size + 3) + script.need(length, 1) + pick.one_of(0, 0, 1)
+    script.pages = script.need(len(tokens), last + 3) + script.need(length, 1) + pick.one_of(0, 0, 1)
     script.pages = max(script.pages, script.need(len(tokens), limit))
 
 
@@ -212,7 +226,7 @@ def same_again(script: Script) -> None:
     """The same prompt several times, of whole pages or a token more or less, at once or one after the other, for fewer ids
     or more."""
     pick = script.pick
-    length = max(1, min(script.size, 8) * pick.size(1, 3) + pick.one_of(0, 0, 1, -1))
+    length = max(1, script.page() * pick.size(1, 3) + pick.one_of(0, 0, 1, -1))
     tokens = script.prompt(length, 4)
     pause = pick.one_of(0, 1, 40, 3)
     for _ in range(pick.size(2, 4)):
@@ -235,7 +249,7 @@ def twins_in_short_pools(script: Script) -> None:
     """The same prompt several times, until there are no pages left: who is preempted then finds all that it had."""
     pick = script.pick
     limit = pick.one_of(8, 9, 6)
-    tokens = script.prompt(pick.size(1, 4), limit)
+    tokens = script.prompt(script.lead + pick.size(1, 4), limit)
     script.max_requests = pick.one_of(3, 8)
     for _ in range(pick.size(2, 3)):
         script.add(tokens, limit)
@@ -259,7 +273,7 @@ def conversations(script: Script) -> None:
 def conversations_past_ends(script: Script) -> None:
     """A request that an id ends which would be the last of a page, and one that goes on with that id and more."""
     pick, limit = script.pick, 6
-    tokens = script.prompt(pick.size(2, 8), limit)
+    tokens = script.prompt(max(script.lead - 4, 0) + pick.size(2, 8), limit)
     way = script.way(tokens, limit)
     last_of_a_page = [i for i in range(limit) if not (len(tokens) + i + 1) % script.size and way[i] not in way[:i]]
     at = pick.one_of(*last_of_a_page or [0])
@@ -336,7 +350,7 @@ def going_on(script: Script) -> None:
     that was computed of it, a chunk behind whole pages."""
     pick = script.pick
     limit = pick.one_of(1, 2, 1, 3)
-    pages = script.chunk // script.size * script.size
+    pages = max(script.chunk // script.size, 1) * script.size
     tokens = script.prompt(max(pages - limit + 1, 1), limit)
     said = (*tokens, *script.way(tokens, limit))[: len(tokens) + limit - 1]
     following = script.prompt(len(said) // script.size * script.size + script.chunk, 1, said)

@@ -62,7 +62,7 @@ def ranked_in_short_pools(script: Script) -> int:
     """Two requests that outgrow all pages, and one of a lower priority that came before them and needs all; its number."""
     pick, limit = script.pick, 9
     script.max_requests = 2
-    ranked = [script.prompt(pick.size(1, 3), limit) for _ in range(2)]
+    ranked = [script.prompt(script.lead + pick.size(1, 3), limit) for _ in range(2)]
     script.pages = max(script.need(len(tokens), limit) for tokens in ranked) + pick.size(0, 1)
     number = script.add(script.prompt(script.pages * script.size, 1), 1, priority=pick.one_of(0, -1, 1))
     for tokens in ranked:
@@ -109,11 +109,14 @@ def behind_one_preempted_in_its_prompt(script: Script) -> tuple[int, int]:
     """A request that generates; one whose prompt takes several steps and nearly all other pages, so that it has to give way in the
     midst of it; and behind it one of a single token. The numbers of the two."""
     pick, size = script.pick, script.size
-    script.max_requests, pages = 2, pick.one_of(9, 12, 10)
+    script.max_requests, pages, length = 2, pick.one_of(9, 12, 10), 1
     script.pages = pages + 3 - size
     limit = script.pages * size - pick.size(0, 2)
-    script.add(script.prompt(1, limit), limit)
-    script.do("step")
+    if script.lead:
+        # So that it goes past its page before the other's two are computed.
+        limit, pages, script.pages, length = pages, 2, 3, size - 2
+    script.add(script.prompt(length, limit), limit)
+    script.do("step", times=-(-length // script.chunk)) if script.lead else script.do("step")
     preempted = script.add(script.prompt(pages * size, 2), 2)
     script.do("step", times=pick.size(1, 2))
     return preempted, script.add(script.prompt(1, 1), 1)
@@ -226,7 +229,8 @@ def resumed_prompts(script: Script) -> None:
     """A request that takes all pages to the last slot in the end; one that gives way to it, and goes on when it has ended; and a
     prompt that waits."""
     length = 4 * script.chunk
-    _resumed(script, 2 * script.pick.one_of(5, 1, 3), (script.pick.one_of(1, 2), length, length))
+    spare, first = 2 * script.pick.one_of(5, 1, 3), script.pick.one_of(1, 2)
+    _resumed(script, spare, (max(script.size - 16, 0) + first, length, length))
 
 
 @told("outputs", "steps", prefix_caching=[False], page_sizes=[1, 2], chunks=[3], pages=["told"], **PLAIN)
@@ -258,7 +262,8 @@ def many_behind_a_preempted(script: Script) -> None:
     script.max_requests, length = 2, 2 * script.chunk + 1
     others = [(length, limit) for limit in (pick.one_of(16, 18), pick.one_of(8, 9), pick.one_of(4, 5))]
     limit = length + 6
-    first = sum(script.need(*one) for one in others) * script.size - limit + 1
+    pages = sum(script.need(*one) for one in others)
+    first = (pages - 1) * script.size - 4 if script.lead else pages * script.size - limit + 1
     script.add(script.prompt(first, limit), limit)
     script.shorten()
     script.do("step", times=-(-first // script.chunk))

@@ -98,5 +98,6 @@ def failing_in_runs(script: Script) -> None:
 def failing_runs_in_short_pools(script: Script) -> None:
     """Requests that grow until there are no pages left, a run in which the model fails, and another run."""
     outgrow(script)
-    script.do("fail", after=script.pick.one_of(6, 10, 16, 3), run=True, at="use")
+    prompts = -(-script.lead * len(script.asked) // script.chunk)
+    script.do("fail", after=prompts + script.pick.one_of(6, 10, 16, 3), run=True, at="use")
     script.do("run")

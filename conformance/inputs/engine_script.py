@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import Envelope, meet, narrow
 from inferspec.conformance.inputs.engine_models import Model, is_clear, model, near, of_heads, other
 from inferspec.conformance.inputs.steps import Steps
 from inferspec.conformance.strategies import Calls, Pick
@@ -20,6 +21,9 @@ TRIES, OF_ONE_LENGTH = 2000, 400
 
 SMALL = {"page_sizes": [1, 2, 3, 8, 16], "chunks": [64, 1, 3, 7]}
 """Pages and chunks at which a few tokens make several; those of stories that ask for no others, where a subject has such."""
+
+USUAL_PAGES = [8, 16, 32]
+"""What pages are asked of who has none of those that a story asks for: its prompts grow with them."""
 
 COMMON_PAGES, COMMON_CHUNKS = [16, 32, 64, 256], [512, 2048]
 """Those of servers."""
@@ -49,6 +53,10 @@ class Script(Steps):
         self.size, self.chunk, self.caching = pick("page_sizes"), pick("chunks"), pick("prefix_caching")
         self.max_requests = pick.one_of(*requests)
         self.guesses = pick.one_of(3, 1, 2, 5)
+        smallest = min(pick.envelope["page_sizes"])
+        # Where no pages are small, prompts are longer, so that a few ids go past a page as well.
+        self.lead = self.size - 4 if smallest > 4 and self.size in USUAL_PAGES else 0
+        self._scaled = smallest > 8 and self.size in USUAL_PAGES
         self.pages, self.ticking = 0, False
         self.random = np.random.default_rng(pick.seed)
         self.asked: dict[int, tuple[Ids, int]] = {}
@@ -78,6 +86,10 @@ class Script(Steps):
             ticking=self.ticking,
             **self.pick.declared("ends", DROPPED),
         )
+
+    def page(self, most: int = 8) -> int:
+        """As many tokens as a page has, or as many as `most` of a large one where small ones are asked too."""
+        return self.size if self._scaled else min(self.size, most)
 
     def need(self, prompt: int, limit: int) -> int:
         """Pages of a request at its end."""
@@ -132,7 +144,7 @@ class Script(Steps):
         """A length: short, or beside a multiple of a page or of a chunk."""
         kind = self.pick.one_of("short", "page", "long", "chunk")
         if kind == "page":
-            return max(1, min(self.size, 8) * self.pick.size(1, 3) + self.pick.one_of(0, 1, -1))
+            return max(1, self.page() * self.pick.size(1, 3) + self.pick.one_of(0, 1, -1))
         if kind == "chunk":
             return max(1, min(self.chunk, 16) * self.pick.size(1, 2) + self.pick.one_of(0, 1, -1))
         return self.pick.size(1, 6) if kind == "short" else self.pick.size(12, 26)
@@ -147,6 +159,16 @@ class Script(Steps):
                 self.between()
 
 
+class Stories(Calls):
+    """Calls of who has none of the page sizes that are asked for are of usual ones, if it has those."""
+
+    def narrowed(self, envelope: Envelope) -> dict[str, Any]:
+        asked = self.asked.get("page_sizes")
+        if asked and not meet(envelope["page_sizes"], asked):
+            envelope = narrow(envelope, {"page_sizes": USUAL_PAGES})
+        return super().narrowed(envelope)
+
+
 def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]:
     """The inputs that a function writes into a script; `seen` is what stories tell, unless a test says otherwise."""
 
@@ -157,7 +179,7 @@ def told(*seen: str, **asked: Any) -> Callable[[Callable[[Script], Any]], Calls]
             return script.call() if number is None else (script.call(), number)
 
         build.__doc__ = write.__doc__
-        return Calls(build, asked, preferred=SMALL)
+        return Stories(build, asked, preferred=SMALL, yielding=["page_sizes"])
 
     return decorate
 
@@ -179,7 +201,7 @@ def outgrow(script: Script, stops: bool = False) -> None:
     start = script.ids(script.size * 2) if pick.one_of(False, False, True) else ()
     for _ in range(pick.size(2, 4)):
         limit = pick.one_of(6, 4, 9)
-        length = len(start) + pick.size(1, 3) + min(script.size, 4) * pick.size(0, 1)
+        length = len(start) + script.lead + pick.size(1, 3) + min(script.size, 4) * pick.size(0, 1)
         tokens = script.prompt(length, limit, start)
         eos = (script.way(tokens, limit)[limit - pick.size(1, 2)],) if stops else ()
         script.add(tokens, limit, priority=script.rank(0, 0, 1), eos=eos)
