@@ -411,7 +411,7 @@ def test_another_mask_in_between_changes_nothing_in_flash_attention(subject, cal
     depends_on_arguments_alone(subject, call, call.having(mask=np.ones_like(call.arguments["mask"])))
 
 
-@requirement(spec.FLASH_16, call=flash_calls(masks=["bool", "additive", "-inf"], mask_rank=2), seed=seeds, share=0.15)
+@requirement(spec.FLASH_16, call=flash_calls(masks=["bool", "additive", "-inf"], mask_rank=2), seed=seeds, share=0.3)
 def test_masks_of_one_shape_in_a_row_are_read_each_for_itself_in_flash_attention(subject, call, seed):
     for mask in masks_in_a_row(call, seed):
         subject.agrees(call.having(mask=mask))
