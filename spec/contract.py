@@ -132,7 +132,7 @@ Answers = Mapping[str, Answer]
 
 
 class Unreadable(TypeError):
-    """What a subject gives in a story is nothing that the contract knows: a mistake of its adapter, and no refusal."""
+    """What a subject gives is nothing that the contract knows: a mistake of its adapter, and no refusal."""
 
 
 STORY = ("…",)

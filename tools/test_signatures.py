@@ -611,19 +611,20 @@ def test_methods_that_no_line_of_a_class_names_are_found_on_its_objects(folder, 
                 own = object.__getattribute__(self, "__dict__")
                 return getattr(own["inner"], name) if "inner" in own and name in NAMES else own[name]
     """
+    names = ["update_and_fetch", "rewind", "restore", *(["offset", "state"] if way.startswith("no") else [])]
     module(
         folder,
         f"""
         from inferspec.impl import kv_cache
         ARRAYS = "mlx"
-        NAMES = "update_and_fetch", "rewind", "restore", "offset", "state"
+        NAMES = {names}
 
         class KVCache:
             def __init__(self):
                 inner = kv_cache.KVCache()
                 {SETS_ITS_METHODS[way]}
             {hidden.strip() if way.startswith("no") else ""}
-        """.replace('"offset", "state"', '"offset", "state"' if way.startswith("no") else ""),
+        """,
     )
     session = Session.opened("mine")
     try:

@@ -48,18 +48,15 @@ def plain_scale(pick: Pick, dim: int) -> float | None:
     return None if pick.features["scales"] == "default" else dim**-0.5
 
 
-UP_TO_EIGHT = {"ratios": range(1, 9)}
-
-
 def to_eight(build: Callable[..., Any]) -> Calls:
     """Calls with up to eight query heads for each key head, if not said otherwise and where a subject takes as few. Heads, groups and
     pages of the sizes that a test asks for, since they are small or usual, are drawn where it takes any of them."""
-    return Calls(build, preferred=UP_TO_EIGHT, yielding=["head_dims", "page_sizes", "ratios"])
+    return Calls(build, preferred={"ratios": range(1, 9)}, yielding=["head_dims", "page_sizes", "ratios"])
 
 
 def of_small_heads(build: Callable[..., Any]) -> Calls:
     """The same, of so many heads or pages that those of other sizes than are asked for would be too large."""
-    return Calls(build, preferred=UP_TO_EIGHT)
+    return to_eight(build).strict()
 
 
 PROJECTED = ("heads", "slice", "room")

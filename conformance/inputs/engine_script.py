@@ -54,7 +54,7 @@ class Script(Steps):
         self.max_requests = pick.one_of(*requests)
         self.guesses = pick.one_of(3, 1, 2, 5)
         smallest = min(pick.envelope["page_sizes"])
-        # Where no pages are small, prompts are longer, so that a few ids go past a page as well.
+        # By so much prompts are longer where no pages are small, so that a few ids go past a page as well.
         self.lead = self.size - 4 if smallest > 4 and self.size in USUAL_PAGES else 0
         self._scaled = smallest > 8 and self.size in USUAL_PAGES
         self.pages, self.ticking = 0, False

@@ -188,7 +188,7 @@ def calls(build: Callable[..., Any]) -> Calls:
 
 def of_small_pages(build: Callable[..., Any]) -> Calls:
     """Stories of so many pages that larger ones than are asked for would be too large."""
-    return Calls(build)
+    return calls(build).strict()
 
 
 def needing(build: Callable[..., Any]) -> Calls:

@@ -25,7 +25,7 @@ _CALL_ERRORS = re.compile(
 )
 
 UNREADABLE = f"{Unreadable.__name__}: "
-"""What stands before what the kit says of a step whose result it cannot read."""
+"""What stands before what the kit says of a result that it cannot read."""
 
 _AT = " (at "
 """What stands before the subject's own line in the text of an error (`executor`)."""
@@ -97,8 +97,8 @@ def _smoke_of(operation: str, subject: HostedSubject, description: Description) 
             f"{description.spec}: {operation} returned a {seen.message} for {description.arrays} arrays; it must return"
             f" {_promised(operation)} of the kind it is given (ARRAYS takes {', '.join(KINDS)})"
         )
-    elif not subject.layout and UNREADABLE in seen.message:
-        why = seen.message.partition(UNREADABLE)[2].partition("; ")[0]
+    elif not subject.layout and UNREADABLE in (told := f"{seen.raised}: {seen.message}"):
+        why = told.partition(UNREADABLE)[2].partition("; step ")[0]
         raise AdapterError(f"{description.spec}: {operation} cannot be used as the contract does: {why}")
     elif not subject.layout and seen.raised:
         _blame_adapter(subject, description, call, f"{seen.raised}: {seen.message}")

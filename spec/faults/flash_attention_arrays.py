@@ -21,13 +21,7 @@ from inferspec.spec.changes.attention import (
     token_of_common_heads_over_split_keys,
     wrapped,
 )
-from inferspec.spec.changes.attention_masks import (
-    cuts,
-    first_keys,
-    full_mask,
-    last_rows,
-    spreads,
-)
+from inferspec.spec.changes.attention_masks import cuts, first_keys, full_mask, last_rows, spreads
 from inferspec.spec.changes.attention_weights import fails_if, hidden_heads_as_before, values_cropped
 from inferspec.spec.changes.multi_head_attention import guards_arrays_only, guards_names_only
 from inferspec.spec.contract import Fault

@@ -10,6 +10,7 @@ from typing import Any
 from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.drivers import handed, insisted
 from inferspec.conformance.bridge.drivers.toys import Model
+from inferspec.spec.contract import Unreadable
 from inferspec.spec.duet import Request
 from inferspec.spec.speculative import SpeculativeGenerate, consumed, players_of
 
@@ -23,7 +24,7 @@ def verify(subject: Any, given: Mapping[str, Any], to: Arrays) -> Any:
 
 def _number(token: Any, to: Arrays) -> Any:
     if isinstance(token, Sequence) or (to.owns(token) and math.prod(token.shape) != 1):
-        raise TypeError(
+        raise Unreadable(
             "verify gives ids within what it gives; it gives one sequence, the accepted ids and then one more"
         )
     return to.to_numpy(to.ready(token)).item() if to.owns(token) else token
