@@ -521,7 +521,7 @@ def test_what_makes_an_object_takes_the_place_of_a_class_too(folder, name):
         from types import SimpleNamespace
 
         class Turn:
-            def __init__(self, more, dims, base): self.told = more + dims + base
+            def __init__(self, more, width, base): self.told = more + width + base
             def __call__(self, x, offset=None): return x + self.told
             @classmethod
             def of(cls, dims, theta=10000): return cls(1, dims, theta)

@@ -594,6 +594,21 @@ def test_who_claims_the_usual_sizes_alone_is_asked_nearly_everything(component, 
 @pytest.mark.parametrize(
     ("component", "claimed", "name"),
     [
+        ("attention", {"head_dims": [128]}, "test_more_queries_than_16_bits_count_are_right"),
+        ("flash_attention", {"head_dims": [128]}, "test_more_queries_than_16_bits_count_are_right_in_flash_attention"),
+        ("rope", {"head_dims": [128]}, "test_more_tokens_than_16_bits_count_are_right"),
+        ("engine", {"page_sizes": [256]}, "test_a_prompt_that_was_computed_is_not_computed_again_while_it_is_served"),
+    ],
+)
+def test_what_other_sizes_would_make_too_large_is_asked_with_its_own_alone(component, claimed, name):
+    (test,) = (one for one in all_tests() if one.name == name)
+    assert is_asked(test, component, {})
+    assert not is_asked(test, component, claimed)
+
+
+@pytest.mark.parametrize(
+    ("component", "claimed", "name"),
+    [
         ("sampling", {"temperatures": ["one"]}, "test_another_sampler_in_between_changes_nothing"),
         ("linear", {"axes": [0, 1]}, "test_another_axis_in_between_changes_nothing"),
     ],

@@ -599,7 +599,7 @@ SETS_ITS_METHODS = {
     "setattr": "for name in NAMES: setattr(self, name, getattr(inner, name))",
     "its dict": "self.__dict__.update((name, getattr(inner, name)) for name in NAMES)",
     "vars": "vars(self).update((name, getattr(inner, name)) for name in NAMES)",
-    "no attribute of its own": "object.__setattr__(self, 'inner', inner)",
+    "no attribute of its own": "self.inner = inner",
 }
 """How the objects of a class may have methods that the class does not show."""
 

@@ -24,7 +24,7 @@ from inferspec.conformance.bridge.did_you_mean import meant, nearest
 from inferspec.conformance.bridge.drivers import driver_of, takes
 from inferspec.conformance.bridge.layouts import lay_out
 from inferspec.conformance.bridge.locate import find
-from inferspec.conformance.bridge.signatures import CATCH_ALL, AdapterError, parameters_of, spellings
+from inferspec.conformance.bridge.signatures import AdapterError, parameters_of, spellings
 from inferspec.conformance.envelope import meet
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
@@ -358,7 +358,7 @@ def _makes(thing: Any, operation: type[Operation]) -> bool:
     if inspect.isclass(made):
         return True
     own, named = parameters_of(thing), spellings(operation.signature.init or {})
-    return bool(own) and all(p.name in named and p.kind not in CATCH_ALL for p in own or ())
+    return bool(own) and all(p.name in named for p in own or ())
 
 
 def _redeclare(
