@@ -19,6 +19,7 @@ from inferspec.conformance.bridge.arrays import KINDS, Arrays, arrays
 from inferspec.conformance.bridge.hosted_subject import HostedSubject
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import Profile, all_tests
+from inferspec.tools.golden_copies import copied
 
 HANGS = 1800
 """Seconds after which a process hangs, on the busiest machine."""
@@ -168,6 +169,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     for name in [name for name in sys.modules if name.split(".")[0] in ("mine", "other", "package")]:
         del sys.modules[name]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Where a copy of the committed goldens is."""
+    return copied(tmp_path)
+
+
+@pytest.fixture
+def torch() -> Any:
+    """PyTorch, which computes goldens."""
+    return pytest.importorskip("torch", reason="goldens are computed with PyTorch")
 
 
 @pytest.fixture(scope="module", params=KINDS)
