@@ -36,6 +36,8 @@ from inferspec.conformance.properties.decoder import (
 )
 from inferspec.conformance.properties.decoder_calls import (
     DEFAULT_ROPE,
+    FAR_PAST_FLOAT16,
+    SQUARES_PAST_FLOAT16,
     misshaped,
     next_ids,
     one_tensor_changes,
@@ -45,7 +47,7 @@ from inferspec.conformance.properties.decoder_calls import (
     with_base,
     with_config,
     with_its_base_twice,
-    with_loud_stream,
+    with_loud,
     with_one_token,
     with_the_largest_score_last,
     without,
@@ -82,7 +84,16 @@ def test_prompts_of_hundreds_of_tokens_are_right(subject, call):
     share=0.1,
 )
 def test_streams_that_float16_cannot_hold_are_right_in_other_dtypes(subject, call, part):
-    subject.agrees(with_loud_stream(call, part))
+    subject.agrees(with_loud(call, part, FAR_PAST_FLOAT16))
+
+
+@requirement(
+    spec.LLAMA_01,
+    call=forward_calls(packing=["dense"], dtypes=["float16"], tied=[False], lengths=(3, 5)),
+    share=0.1,
+)
+def test_streams_whose_squares_float16_cannot_hold_are_right(subject, call):
+    subject.agrees(with_loud(call, "embed_tokens", SQUARES_PAST_FLOAT16))
 
 
 @requirement(spec.LLAMA_02, call=forward_calls(tied=[True]), share=0.4)

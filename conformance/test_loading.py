@@ -5,13 +5,14 @@ from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import bit_equal, claimed, goes_on_after_a_refused_call, returns
 from inferspec.conformance.properties.decoder_calls import (
     DEFAULT_ROPE,
+    FAR_PAST_FLOAT16,
     UNSCALED_GGUF,
     as_mlx_lm_writes,
     of_six_tokens,
     with_all_that_is_said,
     with_another_head,
     with_config,
-    with_loud_stream,
+    with_loud,
     with_small_projections,
     without_fields,
 )
@@ -90,7 +91,7 @@ def test_more_than_ten_layers_are_in_the_order_of_their_numbers(subject, call):
     spec.LOAD_01, call=folder_calls(forms=FOLDERS, packing=["dense"], dtypes=["bfloat16", "float32"]), share=0.09
 )
 def test_numbers_that_float16_cannot_hold_are_loaded(subject, call):
-    subject.agrees(with_loud_stream(call, "embed_tokens"))
+    subject.agrees(with_loud(call, "embed_tokens", FAR_PAST_FLOAT16))
 
 
 @requirement(spec.LOAD_02, call=folder_calls(forms=["sharded"], habits=SHARDED_ANYHOW), share=0.3)

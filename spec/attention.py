@@ -321,21 +321,28 @@ ATTN_01 = _sdpa(
 ATTN_02 = _sdpa(
     "ATTN-02",
     "scale is D^-0.5 by default, and any number given is used as it is, 0 and negatives too",
-    source=COURSE_ATTENTION,
+    source=f"{COURSE_ATTENTION}; PROPERTIES SD6",
 )
 ATTN_03 = _sdpa("ATTN-03", "query head h reads key and value head h // (H_q / H)")
 ATTN_04 = _sdpa(
     "ATTN-04",
     "an array mask of any shape that broadcasts to N..×H_q×L×S acts on the scaled logits of its own batch, head and row",
 )
-ATTN_05 = _sdpa("ATTN-05", "the causal mask is aligned bottom-right: query i sees exactly the keys j <= i + S - L")
+ATTN_05 = _sdpa(
+    "ATTN-05",
+    "the causal mask is aligned bottom-right: query i sees exactly the keys j <= i + S - L",
+    source=f"{COURSE_GQA}; PROPERTIES CM3",
+)
 ATTN_06 = _sdpa(
     "ATTN-06",
     'bool, additive -inf and additive lowest-number masks and "causal" agree on rows that see a key',
-    source=DECISIONS,
+    source=f"{DECISIONS}; PROPERTIES SD2",
 )
 ATTN_07 = _sdpa(
-    "ATTN-07", "a row that sees no key is zeros, whatever the encoding of the mask", Level.SHOULD, source=DECISIONS
+    "ATTN-07",
+    "a row that sees no key is zeros, whatever the encoding of the mask",
+    Level.SHOULD,
+    source=f"{DECISIONS}; PROPERTIES SD3",
 )
 ATTN_08 = _sdpa(
     "ATTN-08",

@@ -444,7 +444,7 @@ BATCH_06 = _batch(
 BATCH_07 = _batch(
     7,
     "attention over a batch is that of each request alone, for any mixture of lengths and any history of the slots",
-    source="PROPERTIES BK1, CB1",
+    source="PROPERTIES BK1, CB1, KV5",
 )
 BATCH_08 = _batch(
     8,

@@ -93,18 +93,18 @@ FLASH_04 = _flash(
 FLASH_05 = _flash(
     "FLASH-05",
     "the causal mask is aligned bottom-right whatever tiles it cuts: query i sees exactly the keys j <= i + S - L",
-    source=DECISIONS,
+    source=f"{DECISIONS}; PROPERTIES CM3",
 )
 FLASH_06 = _flash(
     "FLASH-06",
     'bool, additive -inf and additive lowest-number masks and "causal" agree on rows that see a key',
-    source=DECISIONS,
+    source=f"{DECISIONS}; PROPERTIES SD2",
 )
 FLASH_07 = _flash(
     "FLASH-07",
     "a row that sees no key is zeros, whatever the encoding of the mask, also where L > S and in tiles that other "
     "rows share",
-    source=DECISIONS,
+    source=f"{DECISIONS}; PROPERTIES SD3",
 )
 FLASH_08 = _flash(
     "FLASH-08",

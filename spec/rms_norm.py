@@ -163,7 +163,7 @@ RMS_06 = _rms(
     "RMS-06",
     "the quotient is rounded to the dtype of x, then multiplied by the weight in that dtype, bit for bit",
     aspect=Aspect.ROUNDING,
-    source=f"vllm#42325; {DECISIONS}",
+    source=f"vllm#42325; {DECISIONS}; PROPERTIES RN2",
 )
 RMS_07 = _rms("RMS-07", "a row of zeros gives zeros, never NaN")
 RMS_08 = _rms(

@@ -179,6 +179,12 @@ def test_sources_cite_what_the_page_has(component):
         assert not one.source.endswith("PROPERTIES"), one.source
 
 
+def test_every_property_is_cited_but_those_that_the_page_says_are_asked_of_nobody():
+    every = [one.source for component in contracts() for one in (*component.requirements, *component.faults)]
+    unasked = {name for name, sentence in properties().items() if "Asked of nobody: " in sentence}
+    assert properties().keys() - {name for source in every for name in cited(source)} == unasked
+
+
 def test_a_property_is_told_with_its_sentence(capsys):
     assert f"RO3 {properties()['RO3']}" in told(capsys, "ROPE-07")
 

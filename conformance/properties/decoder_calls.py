@@ -143,11 +143,15 @@ def of_six_tokens(call: Call) -> Call:
     return call.having(tokens=(tuple(t % call.arguments["config"]["vocab_size"] for t in (3, 1, 4, 2, 5, 9)),))
 
 
-def with_loud_stream(call: Call, part: str) -> Call:
-    """The call on a model whose residual stream is far past what float16 holds: its embedding, or what all its up
-    projections give, is 2^20 times as large."""
+FAR_PAST_FLOAT16 = 2.0**20
+SQUARES_PAST_FLOAT16 = 2.0**12
+
+
+def with_loud(call: Call, part: str, times: float) -> Call:
+    """The call on a model whose weights of that name are so many times as large: the residual stream by its embedding or by its
+    up projections, the heads' queries by their projection."""
     weights = call.arguments["weights"]
-    loud = {name: x * x.dtype.type(2.0**20) for name, x in weights.items() if name.endswith(f"{part}.weight")}
+    loud = {name: x * x.dtype.type(times) for name, x in weights.items() if name.endswith(f"{part}.weight")}
     return call.having(weights={**weights, **loud})
 
 

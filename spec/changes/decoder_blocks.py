@@ -39,6 +39,15 @@ def in_float16(
         return f64(round_to(x, "float16")) if self.result_dtype(a) == "bfloat16" else x
 
 
+def squares_in_float16(self: Decoder, x: np.ndarray, name: str, a: Arguments, m: Exact) -> np.ndarray:
+    normed = Decoder.norm(self, x, name, a, m)
+    if self.result_dtype(a) != "float16":
+        return normed
+    with np.errstate(over="ignore"):
+        overflown = np.isinf(round_to(x * x, "float16")).any(axis=-1, keepdims=True)
+    return np.where(overflown, 0.0, normed)
+
+
 def scaled_embedding(self: Decoder, ids: np.ndarray, a: Arguments, m: Exact) -> np.ndarray:
     return Decoder.embed(self, ids, a, m) * math.sqrt(a.config["hidden_size"])
 

@@ -83,6 +83,13 @@ def sequence(fault: Define) -> None:
     )
     fault(
         1,
+        "squares-in-float16",
+        "of float16 models the norms square in float16, which overflows past 255",
+        {"norm": changes.squares_in_float16},
+        "PROPERTIES MO5",
+    )
+    fault(
+        1,
         "stream-clipped",
         "the residual stream is clipped to ±65504, which is meant for float16 models alone",
         {"added": lambda self, x, branch, normed: np.clip(x + branch, -65504, 65504)},
