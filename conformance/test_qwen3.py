@@ -43,7 +43,7 @@ from inferspec.conformance.properties.decoder_calls import (
     one_tensor_changes,
     with_additional,
     with_all_that_is_said,
-    with_another_base,
+    with_another_base_and_eps,
     with_attention_bias,
     with_base,
     with_config,
@@ -388,8 +388,8 @@ def test_another_model_in_between_changes_nothing(subject, call, which):
 
 
 @requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE, lengths=(5, 7, 9)), share=0.06)
-def test_a_model_of_another_base_of_rope_in_between_changes_nothing(subject, call):
-    depends_on_arguments_alone(subject, call.kept(0), with_another_base(call).kept(1))
+def test_a_model_of_another_base_of_rope_and_eps_in_between_changes_nothing(subject, call):
+    depends_on_arguments_alone(subject, call.kept(0), with_another_base_and_eps(call).kept(1))
 
 
 @requirement(spec.QWEN3_18, call=forward_calls(thetas=["fractional"], packing=DENSE, lengths=(5, 7, 9)), share=0.06)

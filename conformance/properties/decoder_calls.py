@@ -271,9 +271,9 @@ def as_mlx_lm_writes(call: Call) -> Call:
     return with_config(call, quantization=entry, quantization_config=entry)
 
 
-def with_another_base(call: Call) -> Call:
-    """The call with a base of RoPE that is sixteen times as large."""
-    return with_base(call, 16 * _said_of_rope(call)["rope_theta"])
+def with_another_base_and_eps(call: Call) -> Call:
+    """The call with a base of RoPE that is sixteen times as large, and an eps that shows in every norm."""
+    return with_config(with_base(call, 16 * _said_of_rope(call)["rope_theta"]), rms_norm_eps=0.5)
 
 
 def with_base(call: Call, base: float) -> Call:

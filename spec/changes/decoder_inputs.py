@@ -24,6 +24,10 @@ def base_kept_by(key: Callable[[float, int], Any]) -> Change:
     return {"theta": theta}
 
 
+def eps_of_the_first(self: Decoder, name: str, config: Mapping[str, Any]) -> float:
+    return float(first_of(self, "eps", Decoder.eps(self, name, config)))
+
+
 def base_moved_within_the_config(self: Decoder, a: Arguments) -> Any:
     result, said = Decoder.respond(self, a), a.config.get("rope_parameters")
     if said:

@@ -137,6 +137,12 @@ def repeated(fault: Define) -> None:
     )
     fault(
         18,
+        "eps-of-the-first",
+        "what norms add inside the root is kept for all models, as the first has it",
+        {"eps": changes.eps_of_the_first},
+    )
+    fault(
+        18,
         "sized-by-the-first",
         "what the first call makes room for serves every later one: tokens past as many as that had have no logits",
         sized_by_the_first(),
