@@ -50,6 +50,7 @@ from inferspec.conformance.properties.decoder_calls import (
     with_its_base_twice,
     with_loud,
     with_one_token,
+    with_the_base_of,
     with_the_largest_score_last,
     with_window,
     without,
@@ -178,6 +179,11 @@ def test_the_mlp_is_gated_by_silu(subject, call):
 @requirement(spec.QWEN3_07, call=low_gate_calls, share=0.1)
 def test_gates_far_below_zero_count(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QWEN3_07, call=forward_calls(packing=["dense"], lengths=(5, 3)), share=0.06)
+def test_gates_of_hundreds_are_right(subject, call):
+    subject.agrees(with_loud(call, "gate_proj", 64.0))
 
 
 @requirement(spec.QWEN3_08, call=forward_calls(packing=DENSE), share=0.5)
@@ -390,6 +396,13 @@ def test_another_model_in_between_changes_nothing(subject, call, which):
 @requirement(spec.QWEN3_18, call=forward_calls(packing=DENSE, lengths=(5, 7, 9)), share=0.06)
 def test_a_model_of_another_base_of_rope_and_eps_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), with_another_base_and_eps(call).kept(1))
+
+
+@requirement(
+    spec.QWEN3_18, call=forward_calls(packing=DENSE), other=forward_calls(packing=DENSE, layers=(1,)), share=0.12
+)
+def test_a_model_of_other_sizes_in_between_changes_nothing(subject, call, other):
+    depends_on_arguments_alone(subject, call.kept(0), with_the_base_of(other, call).kept(1))
 
 
 @requirement(spec.QWEN3_18, call=forward_calls(thetas=["fractional"], packing=DENSE, lengths=(5, 7, 9)), share=0.06)

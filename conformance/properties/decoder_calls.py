@@ -276,6 +276,11 @@ def with_another_base_and_eps(call: Call) -> Call:
     return with_config(with_base(call, 16 * _said_of_rope(call)["rope_theta"]), rms_norm_eps=0.5)
 
 
+def with_the_base_of(call: Call, other: Call) -> Call:
+    """The call with another one's base of RoPE."""
+    return with_base(call, _said_of_rope(other)["rope_theta"])
+
+
 def with_base(call: Call, base: float) -> Call:
     """The call with that base of RoPE, said where it was."""
     if "rope_parameters" not in call.arguments["config"]:

@@ -162,6 +162,11 @@ def no_low_gates(self: Decoder, gate: np.ndarray, m: Exact) -> np.ndarray:
     return np.where(gate < -10, 0.0, Decoder.activated(self, gate, m))
 
 
+def overflowing(self: Decoder, gate: np.ndarray, m: Exact) -> np.ndarray:
+    """x · eˣ / (1 + eˣ), in float32."""
+    return np.where(gate > np.log(np.finfo(np.float32).max), np.nan, Decoder.activated(self, gate, m))
+
+
 def gelu(self: Decoder, gate: np.ndarray, m: Exact) -> np.ndarray:
     return gate * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
 

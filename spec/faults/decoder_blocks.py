@@ -301,6 +301,12 @@ def mlp(fault: Define) -> None:
     """What goes through the gate."""
     fault(7, "gate-and-up-swapped", "gate and up projection are exchanged", {"matrix": changes.gate_and_up_swapped})
     fault(7, "silu-of-low-gates-is-zero", "SiLU is 0 where the gate is below -10", {"activated": changes.no_low_gates})
+    fault(
+        7,
+        "gates-overflow",
+        "the gate goes through x · eˣ / (1 + eˣ): inf over inf where it is large",
+        {"activated": changes.overflowing},
+    )
     fault(7, "gelu", "the gate goes through GELU", {"activated": changes.gelu})
     fault(
         7,

@@ -137,6 +137,12 @@ def repeated(fault: Define) -> None:
     )
     fault(
         18,
+        "remembers-bases-alone",
+        "tables of RoPE are kept for all models by their base alone",
+        {"rotation": changes.pairs_of_the_first},
+    )
+    fault(
+        18,
         "eps-of-the-first",
         "what norms add inside the root is kept for all models, as the first has it",
         {"eps": changes.eps_of_the_first},
