@@ -93,17 +93,18 @@ def computed_again_in_chunks(script: Script) -> None:
     limit = beside + pick.size(3, 5)
     tokens = script.prompt(script.lead + pick.size(1, 2), limit)
     said = (*tokens, *script.way(tokens, limit))
-    following = script.prompt(len(said) + 1, 2, said)
-    script.pages = 2 * script.need(len(following), 2) + pick.size(0, 1)
+    following = script.prompt(len(said) + 1, 4, said)
+    script.pages = 2 * script.need(len(following), 4) + pick.size(0, 1)
     room = script.pages * size
     more = 2 * size + beside if script.lead else len(tokens) + 2 * beside
     ahead = script.prompt(room - more, more + 1)
     script.add(ahead, room + 1 - len(ahead))
     script.add(tokens, limit)
-    # Then it is computed again, up to the end of a page.
-    again = (max(size // script.chunk, 1) - 1 if script.lead else 0) + pick.size(1, 2)
+    # Then it is computed again, up to the end of a page, or, where that can be, to one token before it.
+    short = script.lead and size % script.chunk == 1
+    again = (max(size // script.chunk, 1) - 1 if script.lead else 0) + (1 if short else pick.size(1, 2))
     script.do("step", times=-(-len(ahead) // script.chunk) + room - len(ahead) + again)
-    script.add(following, 2, priority=script.rank(2, 0))
+    script.add(following, 4, priority=script.rank(2, 2, 2, 0))
 
 
 @told(prefix_caching=[True])
