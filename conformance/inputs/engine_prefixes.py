@@ -151,16 +151,16 @@ def other_orders(script: Script) -> None:
 
 @told(prefix_caching=[True], page_sizes=[1, 2], **PLAIN)
 def far_beginnings(script: Script) -> None:
-    """Dozens of the same pages before one page and behind it; then most of them, and then all, around another."""
+    """Dozens of the same pages before some pages and behind them; then most of them, and then all, around others."""
     pick, size = script.pick, script.size
     most, less = 66, 16
     if script.lead:
         script.model, most, less = of_positions(script.model, POSITIONS), 22, 5
-    one, other = script.ids(size), script.ids(size)
+    one, other = script.ids(4 * size), script.ids(4 * size)
     head, tail = (script.ids(size * min(n, most)) for n in (pick.one_of(40, 0, 66), pick.one_of(40, 66, 20)))
     for start in ((*head, *one, *tail), (*head, *other, *tail[: -size * less]), (*head, *other, *tail)):
         script.add(script.prompt(len(start) + 1, 5, start), 5)
-        script.do("step", times=20)
+        script.do("step", times=min(-(-len(start) // script.chunk), 140) + 8)
 
 
 @told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
