@@ -164,11 +164,11 @@ def failing_sharers(script: Script) -> None:
     start = script.ids(script.size * pick.size(1, 2))
     length = len(start) + script.lead
     for _ in range(2):
-        script.add(script.prompt(length + pick.size(1, 3), 4, start), 4)
+        script.add(script.prompt(length + pick.size(1, 3), 8, start), 8)
         script.do("step", times=-(-len(script.asked[1][0]) // script.chunk) + pick.one_of(1, 9))
-        script.add(script.prompt(length + pick.size(1, 3), 4, start), 4)
+        script.add(script.prompt(length + pick.size(1, 3), 8, start), 8)
         script.do("fail", after=0, at=pick.one_of("use", "call"))
-    if pick.one_of(True, False):
+    if pick.one_of(True, True, False):
         script.shorten(pick.size(0, 2))
 
 
