@@ -97,7 +97,14 @@ def failing_in_runs(script: Script) -> None:
 @told("outputs", "ends", "pages", failing_models=[True], **PLAIN)
 def failing_runs_in_short_pools(script: Script) -> None:
     """Requests that grow until there are no pages left, a run in which the model fails, and another run."""
-    outgrow(script)
+    pick = script.pick
+    if script.lead and pick.one_of(True, True, False):
+        # Large pages: both fill theirs after an id or two, and there is one more.
+        for _ in range(2):
+            script.add(script.prompt(script.size - pick.size(1, 2), 9), 9)
+        script.shorten(1)
+    else:
+        outgrow(script)
     prompts = -(-script.lead * len(script.asked) // script.chunk)
-    script.do("fail", after=prompts + script.pick.one_of(6, 10, 16, 3), run=True, at="use")
+    script.do("fail", after=prompts + pick.one_of(6, 10, 16, 3), run=True, at="use")
     script.do("run")
