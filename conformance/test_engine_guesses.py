@@ -30,6 +30,7 @@ from inferspec.conformance.inputs.engine_queues import (
     before_preempted,
     late_arrivals,
     queues,
+    resumed_prompts,
     small_behind_large,
     small_behind_preempted,
 )
@@ -47,6 +48,7 @@ from inferspec.conformance.properties.engine import (
     is_computed_once,
     is_not_overtaken_once_preempted,
     keeps_its_budget,
+    keeps_its_budget_once_resumed,
     runs_no_more_than_may,
     tells_its_logits,
     without_what_is_refused,
@@ -192,6 +194,11 @@ def test_a_prompt_that_was_computed_is_not_computed_again_where_a_draft_guesses(
 @requirement(spec.ENG_42, call=budgets(**GUESSING), share=0.1)
 def test_a_step_computes_no_more_of_prompts_than_it_may_where_a_draft_guesses(subject, call):
     keeps_its_budget(subject, call)
+
+
+@requirement(spec.ENG_42, call=resumed_prompts(drafts=["other"]), share=0.04)
+def test_a_step_computes_no_more_again_than_it_may_where_a_draft_guesses(subject, call):
+    keeps_its_budget_once_resumed(subject, call)
 
 
 @requirement(spec.ENG_43, call=many_that_some_leave(**GUESSING), share=0.07)

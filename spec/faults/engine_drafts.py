@@ -32,6 +32,13 @@ FAULTS: tuple[Fault, ...] = (
         UNBUDGETED,
     ),
     _fault(
+        "computed-again-at-once-with-a-draft",
+        "where there is a draft what a preempted request had is computed again in one step",
+        spec.ENG_42,
+        changes.with_a_draft({"share_of": pages.computed_again_at_once}),
+        UNBUDGETED,
+    ),
+    _fault(
         "no-priorities-with-a-draft",
         "where there is a draft priorities are ignored",
         spec.ENG_16,
