@@ -99,6 +99,14 @@ def test_square_weights_are_not_transposed(subject, reading):
     subject.expects(*reading)
 
 
+@requirement(
+    spec.QMM_02, call=stacked_products(stacked=[True], transpose=[False], alike=True, sizes=square), share=0.05
+)
+def test_stacked_square_weights_are_not_transposed(subject, call):
+    if not subject.observe(call).raised:
+        subject.agrees(call)
+
+
 @requirement(spec.QMM_03, call=product_calls(sizes=long_sums, positive=True, transpose=[True]), share=0.5)
 def test_thousands_of_features_are_summed_in_float32(subject, call):
     subject.agrees(call)

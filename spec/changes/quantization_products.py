@@ -407,6 +407,11 @@ def untransposed_square(self: Any, a: Arguments) -> bool:
     return a.x.shape[-1] == features or bool(a.transpose)
 
 
+def untransposed_squares(self: Any, a: Arguments) -> bool:
+    """Whether to transpose is guessed from the shapes where weights are stacked."""
+    return untransposed_square(self, a) if a.packed.ndim > 2 else bool(a.transpose)
+
+
 def read_as_columns(x: np.ndarray, weights: np.ndarray, dtype: str) -> np.ndarray:
     return x @ weights.reshape(*weights.shape[:-2], weights.shape[-1], weights.shape[-2])
 

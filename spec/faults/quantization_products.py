@@ -150,6 +150,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "quantized-matmul-transpose-of-a-stack-guessed",
+        "square weights of a stack are always transposed",
+        QMM_02,
+        {"transposed": changes.untransposed_squares},
+        TIRED,
+    ),
+    Fault(
         "quantized-matmul-read-as-columns",
         "the weights are read in the other order instead of transposed",
         QMM_02,
