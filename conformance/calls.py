@@ -17,6 +17,9 @@ RARE_VIEWS = ("row", "inserted", "half", "room", "joint", "far")
 SAME = "same as "
 """What stands before the name of another argument whose array one is, in the place of a view."""
 
+BESIDE = "beside "
+"""The same, of another argument that it lies beside row by row, in one array."""
+
 LONG, ENDS = 40, 8
 """A list of more numbers than LONG is shown by so many at either end."""
 
@@ -28,8 +31,8 @@ class Call:
 
     A call of a stateful object is a story: its argument `steps` is a tuple of (method, arguments).
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
-    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS, or SAME and another
-    argument. keep: calls of one example with the same number share the built object.
+    views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS, or SAME or BESIDE
+    and another argument. keep: calls of one example with the same number share the built object.
     """
 
     operation: str
@@ -60,6 +63,11 @@ class Call:
         arguments, views = dict.fromkeys(others, self.arguments[first]), dict.fromkeys(others, SAME + first)
         return replace(self, arguments={**self.arguments, **arguments}, views={**self.views, **views})
 
+    def joining(self, first: str, other: str) -> Call:
+        """The same call with the rows of two arguments of one shape beside each other in memory, as a joint projection gives
+        them."""
+        return self.viewing(other, BESIDE + first)
+
     def kept(self, number: int) -> Call:
         """The same call on an object that other calls of the example share."""
         return replace(self, keep=number)
@@ -79,7 +87,7 @@ class Call:
             text += f"\n    {number}. {_told(method, arguments)}"
         if self.views:
             said = (
-                f"{name} {view}" if view.startswith(SAME) else f"{name} a {view} view"
+                f"{name} {view}" if view.startswith((SAME, BESIDE)) else f"{name} a {view} view"
                 for name, view in self.views.items()
             )
             text += f" with {', '.join(said)}"

@@ -272,6 +272,11 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(spec.ATTN_13, call=attention_calls(amplitude=(1.0,)), share=0.05)
+def test_keys_and_values_may_lie_beside_each_other_in_one_array(subject, call):
+    subject.agrees(call.joining("key", "value"), where=seeing(call))
+
+
 @requirement(
     spec.ATTN_13,
     call=in_views(attention_calls(shapes=beside_tiles, amplitude=(1.0,), leading_dims=[(), (1,)])),

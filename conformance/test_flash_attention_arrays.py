@@ -243,6 +243,11 @@ def test_flash_attention_reads_a_strided_argument_like_its_copy(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(spec.FLASH_13, call=flash_calls(), share=0.05)
+def test_flash_attention_reads_keys_and_values_that_lie_beside_each_other_in_one_array(subject, call):
+    subject.agrees(call.joining("key", "value"), where=seeing(call))
+
+
 @requirement(spec.FLASH_13, call=in_views(tiled_calls(leading_dims=FEW_ROWS)), share=0.3)
 def test_flash_attention_reads_long_strided_arguments_like_their_copies(subject, call):
     subject.agrees(call, where=seeing(call))

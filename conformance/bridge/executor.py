@@ -13,8 +13,8 @@ from inferspec.conformance.bridge import random_states
 from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.results import kind_of, named, told
 from inferspec.conformance.bridge.side_effects import PLAIN, Arguments, Earlier
-from inferspec.conformance.bridge.views import lay
-from inferspec.conformance.calls import SAME, Observation
+from inferspec.conformance.bridge.views import lay, lay_beside
+from inferspec.conformance.calls import BESIDE, SAME, Observation
 from inferspec.spec.contract import STORY
 
 LONGEST = 2000
@@ -50,10 +50,12 @@ class Executor:
         to: Arrays = target.kind
         turned = target.operation.turned if target.layout else ()
         # Not in the try: what the library cannot make ends the process, and passes for no refusal of the subject's.
-        given = {
-            name: _laid(_turned(value) if name in turned else value, name, views, to)
-            for name, value in arguments.items()
-        }
+        arguments = {name: _turned(value) if name in turned else value for name, value in arguments.items()}
+        given = {name: _laid(value, name, views, to) for name, value in arguments.items()}
+        for name, view in views.items():
+            if view.startswith(BESIDE):
+                other = view.removeprefix(BESIDE)
+                given[other], given[name] = lay_beside(arguments[other], arguments[name], to)
         given |= {name: given[view.removeprefix(SAME)] for name, view in views.items() if view.startswith(SAME)}
         before = Arguments(given, to)
         state: list[bytes] | None = None

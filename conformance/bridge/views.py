@@ -21,6 +21,12 @@ def lay(x: np.ndarray, view: str, to: Arrays) -> Any:
     return to.ready(laid(x, to) if x.ndim >= axes else _contiguous(x, to))
 
 
+def lay_beside(first: np.ndarray, second: np.ndarray, to: Arrays) -> tuple[Any, Any]:
+    """Return two arrays of one shape whose rows lie beside each other in one array."""
+    both = to.from_numpy(np.stack((first, second), axis=-2))
+    return to.ready(both[..., 0, :]), to.ready(both[..., 1, :])
+
+
 def _contiguous(x: np.ndarray, to: Arrays) -> Any:
     return to.from_numpy(x)
 

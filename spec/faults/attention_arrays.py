@@ -181,6 +181,13 @@ FAULTS: tuple[Fault, ...] = (
         MLX + "commit/62f297b51",
     ),
     Fault(
+        "sdpa-one-memory-one-array",
+        "where key and value are parts of one array, the one copy that is made of it is the key's",
+        spec.ATTN_13,
+        changes.reshapes(changes.takes_one_memory_for_one_array),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-float32-result",
         "the result is float32 whatever the query's dtype",
         spec.ATTN_14,

@@ -18,6 +18,7 @@ from inferspec.spec.changes.attention import (
     read_with_strides_of,
     reshapes,
     squeezes,
+    takes_one_memory_for_one_array,
     token_of_common_heads_over_split_keys,
     wrapped,
 )
@@ -179,6 +180,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.FLASH_13,
         reshapes(lambda a: {"value": read_with_strides_of(a.value, a.key)}),
         MLX + "commit/62f297b51",
+    ),
+    Fault(
+        "flash-one-memory-one-array",
+        "where key and value are parts of one array, the one copy that is made of it is the key's",
+        spec.FLASH_13,
+        reshapes(takes_one_memory_for_one_array),
+        ENGINEER,
     ),
     Fault(
         "flash-rows-of-the-next-head",
