@@ -25,6 +25,7 @@ from inferspec.conformance.inputs.drafting import (
     rounds,
     sampled_calls,
     several_ends,
+    with_all_left,
 )
 from inferspec.conformance.inputs.generation import ends_of
 from inferspec.conformance.inputs.sampling_generators import fixed
@@ -250,6 +251,11 @@ def test_so_many_ids_are_drawn_as_were_asked_for(subject, call):
 @requirement(spec.SPEC_34, call=sampled_calls(free=True, temperatures=["one", "other"], filters=["top_k"]), share=0.1)
 def test_a_top_k_of_one_leaves_nothing_to_chance(subject, call):
     subject.agrees(call.having(top_k=1))
+
+
+@requirement(spec.SPEC_34, call=quarters_calls(temperatures=["one"], filters=["top_k"]), share=0.05)
+def test_a_top_k_of_the_whole_vocabulary_leaves_all(subject, call):
+    subject.agrees(with_all_left(call))
 
 
 @requirement(spec.SPEC_34, call=halves_calls(**UNTEMPERED), share=0.35)

@@ -178,6 +178,16 @@ def test_probabilities_are_compared_in_float32(subject, call):
 
 
 @requirement(
+    spec.SPEC_11,
+    call=verify_calls(rows=fine, close=True, dtypes=["float32"], narrow_drafts=("bfloat16", "float16")),
+    share=0.05,
+)
+def test_drafts_in_half_precision_are_compared_in_float32_or_refused(subject, call):
+    if not subject.observe(call).raised:
+        subject.agrees(call)
+
+
+@requirement(
     spec.SPEC_55, call=verify_calls(rows=fine, near=True, ends="rejection", sizes=(12, 5, 24, 7, 300)), share=0.5
 )
 def test_what_is_left_is_summed_in_float32(subject, call):

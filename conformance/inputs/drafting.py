@@ -481,6 +481,12 @@ def kept_calls(pick: Pick) -> Call:
     )
 
 
+def with_all_left(call: Call) -> Call:
+    """The call with a top_k of the whole vocabulary, of which there is nothing to take away."""
+    models = {name: {**call.arguments[name], "junk": ()} for name in ("target", "draft")}
+    return call.having(**models, top_k=len(models["target"]["rows"][0]))
+
+
 HEIGHTS = {"bfloat16": 241.0, "float16": 1901.0, "float32": 2049.0}
 """Logits that a dtype tells from the next whole number. Half precision does not once they are a tenth larger, and those of
 float32 not at all."""

@@ -107,6 +107,13 @@ def chances_in(dtype: str) -> Change:
     return {"target_chances": rounded, "draft_chances": rounded}
 
 
+def parts_behind_the_kth(self: Loop, run: Run, rows: Rows) -> Rows:
+    """Logits are parted behind the k-th, where one has to be."""
+    if run.request.top_k == rows.shape[-1]:
+        raise IndexError(f"kth {run.request.top_k} is out of range")
+    return chances(rows, run.request)
+
+
 def by_sampler(change: Change) -> Change:
     """The probabilities of both models are those of a sampler with a step replaced."""
     sampler = type("Wrong", (Sampler,), dict(change))

@@ -90,6 +90,11 @@ def in_bfloat16(self: Verify, uniform: float, q: float, p: float) -> bool:
     return bool(product < round_to(np.array(p), "bfloat16"))
 
 
+def in_the_dtype_of_drafts(self: Verify, a: Arguments) -> list[int]:
+    target_probs = round_to(f64(a.target_probs), a.draft_probs.dtype.name)
+    return Verify.answer(self, Arguments(**{**vars(a), "target_probs": target_probs}))
+
+
 # the last id
 
 

@@ -123,6 +123,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "speculative-no-top-k-of-all",
+        "a top_k of the whole vocabulary is an error",
+        SPEC_34,
+        dict.fromkeys(("target_chances", "draft_chances"), changes.parts_behind_the_kth),
+        f"{MLX_LM}, sample_utils.apply_top_k (raises there)",
+    ),
+    Fault(
         "speculative-greedy-drafts-told-otherwise",
         "the draft's likeliest id is drafted, and verified as if it had been drawn",
         SPEC_34,

@@ -344,6 +344,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "verify-in-bfloat16", "probabilities are compared in bfloat16", SPEC_11, changes.in_bfloat16, "PROPERTIES X5"
     ),
     Fault(
+        "verify-in-the-dtype-of-drafts",
+        "the target's probabilities are rounded to the dtype of the draft's",
+        SPEC_11,
+        {"answer": changes.in_the_dtype_of_drafts},
+        TIRED,
+    ),
+    Fault(
         "verify-sums-of-exactly-one",
         "rows that rounding left a little off one are refused",
         SPEC_11,
