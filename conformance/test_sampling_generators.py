@@ -161,6 +161,14 @@ def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_ow
             raise Nonconformance(f"in {len(ids)} rows id {missing[0]}, of probability {share:.3g}, does not come", call)
 
 
+@requirement(spec.SAMP_51)
+def test_samplers_without_a_seed_do_not_begin_alike(subject):
+    for call in fixed(subject, many_rows(**OWN, leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 1):
+        first, second = (f64(chooses(subject, call.kept(number))) for number in (0, 1))
+        if (first == second).all() and _same_by_chance(subject, call) ** len(first) < ALARM:
+            raise Nonconformance("another sampler gives the same ids", call)
+
+
 OTHER_SEEDS = ((7, 8), (0, 1), (7, 7 + 2**16), (2**30, 2**30 + 1))
 """A seed and another: 0 is one like any other, and some are the same in 16 bits, or as a float32. Of more than 32 bits
 there is none: PyTorch's generator takes the lowest 32."""

@@ -236,5 +236,11 @@ SAMP_50 = _sample(
     Level.SHOULD,
     source="PROPERTIES SA1",
 )
+SAMP_51 = _sample(
+    "SAMP-51",
+    "two samplers that are given no seed do not begin with the same ids",
+    Level.SHOULD,
+    source="mlx-lm, PyTorch, transformers, vLLM and NumPy, which begin with a state of all or a fresh one; PROPERTIES SA9",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

@@ -6,6 +6,7 @@ XLA compiles each operation anew for each shape, so that a run takes minutes whe
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import jax
@@ -97,10 +98,11 @@ class Embedding:
 
 
 class Sampler:
-    """``jax.random.categorical``, with a key of its own."""
+    """``jax.random.categorical``, with a key of its own: JAX has no state of all to begin with where there is no seed."""
 
-    def __init__(self, temperature: float = 0, seed: int = 0) -> None:
-        self.temperature, self.key = temperature, jax.random.key(seed)
+    def __init__(self, temperature: float = 0, seed: int | None = None) -> None:
+        self.temperature = temperature
+        self.key = jax.random.key(random.getrandbits(31) if seed is None else seed)
 
     def __call__(self, logits: jax.Array) -> jax.Array:
         if self.temperature == 0:

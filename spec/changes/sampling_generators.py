@@ -112,6 +112,11 @@ def same_seed(self: Sampler, a: Arguments) -> np.random.Generator:
     return np.random.default_rng(0 if a.seed is None else a.seed)
 
 
+def same_beginning(self: Sampler, a: Arguments) -> np.random.Generator:
+    """Every sampler without a seed has the seed 0."""
+    return Sampler.generator(self, Arguments(**{**vars(a), "seed": a.seed or 0}))
+
+
 def stream_of_the_class(self: Sampler, a: Arguments) -> np.random.Generator:
     """A seed begins the one stream of all samplers anew."""
     if a.seed is not None and "seeded" not in vars(self):

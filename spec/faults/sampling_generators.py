@@ -132,6 +132,13 @@ FAULTS: tuple[Fault, ...] = (
         {"generator": changes.stream_of_the_class},
         "mlx.core.random.seed in a constructor",
     ),
+    Fault(
+        "own-same-beginning",
+        "every sampler that is given no seed begins with the seed 0",
+        spec.SAMP_51,
+        {"generator": changes.same_beginning},
+        "jax.random.key(0) in a constructor",
+    ),
     Fault("own-one-seed", "every seed is the same", spec.SAMP_44, {"generator": changes.one_seed}, "PROPERTIES SA9"),
     Fault(
         "own-seed-0-is-none",
