@@ -1,7 +1,8 @@
 """Does an implementation of Qwen3 keep the contract where RoPE is scaled?"""
 
 from inferspec.conformance.inputs.qwen3 import scaled_calls
-from inferspec.conformance.properties.common import depends_on_arguments_alone
+from inferspec.conformance.inputs.rope_scaling import DEFAULT
+from inferspec.conformance.properties.common import claimed, depends_on_arguments_alone
 from inferspec.conformance.properties.decoder import refuses_naming
 from inferspec.conformance.properties.scaled_rope import (
     ATTENTION_FACTORS,
@@ -112,6 +113,7 @@ def test_the_numbers_of_a_scaling_may_have_a_point(subject, call):
 
 @requirement(spec.QWEN3_18, call=scaled_calls(), share=0.06)
 def test_a_model_whose_rope_is_not_scaled_in_between_changes_nothing(subject, call):
+    claimed(subject, "rope_types", DEFAULT, [DEFAULT])
     depends_on_arguments_alone(subject, unscaled(call).kept(0), call.kept(1))
 
 

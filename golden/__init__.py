@@ -31,6 +31,9 @@ _PART = "expected."
 _RECORDED = ("component", "operation", "requirement", "recipe", "seed", "inputs", "output", "oracles", "libraries")
 _IN_BOTH = ("component", "operation", "requirement", "recipe", "seed")
 
+UNSAID = {"rope_types": "default"}
+"""The features of goldens that say nothing of them."""
+
 
 class GoldenError(Exception):
     """A golden cannot be trusted; the message says which, why, and what to do."""
@@ -89,9 +92,10 @@ class Golden:
 
     def beyond(self, envelope: Mapping[str, Any]) -> list[str]:
         """The features that lie outside an envelope (key -> choices, or the largest value)."""
+        unsaid = {key: value for key, value in UNSAID.items() if key in envelope}
         return [
             f"{key} {value!r}"
-            for key, value in self.features.items()
+            for key, value in {**unsaid, **self.features}.items()
             if not (value <= envelope[key] if isinstance(envelope[key], int) else value in envelope[key])
         ]
 

@@ -471,6 +471,14 @@ def test_whose_engine_ends_with_its_model_is_given_none_that_fails():
         assert all(step != "fail" for step, _ in call.arguments["steps"]), str(call)
 
 
+@pytest.mark.parametrize("component", ["llama", "qwen3"])
+def test_who_scales_rope_alone_is_given_no_model_that_does_not(component):
+    calls = list(claimed_calls(component, {"rope_types": ["llama3"]}))
+    assert calls
+    for call in calls:
+        assert contract(component).operation(call.operation)().scaling(call.arguments["config"]), str(call)
+
+
 @pytest.mark.parametrize("component", ["embedding", "quantization"])
 def test_who_looks_up_batches_alone_is_given_batches(component):
     for call in claimed_calls(component, {"leading_dims": [(2, 3)]}):
