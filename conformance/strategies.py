@@ -258,6 +258,13 @@ def one_batch_repeated(call: Call, name: str = "x") -> Call:
     return call.having(**{name: np.repeat(x[:1], len(x), 0)}).viewing(name, "broadcast")
 
 
+def bottom_up(call: Call, *names: str) -> Call:
+    """The call with the rows of some arguments backwards in memory."""
+    for name in names:
+        call = call.viewing(name, "bottom-up")
+    return call
+
+
 def constant_along(x: np.ndarray, pick: Pick) -> np.ndarray:
     """x with every entry of one axis equal to its first, so that a stride-0 view can stand for it."""
     axis = pick.one_of(*range(x.ndim))

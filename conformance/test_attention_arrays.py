@@ -41,14 +41,7 @@ from inferspec.conformance.properties.common import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import (
-    HALF,
-    MOSTLY_SLICES,
-    among,
-    in_views,
-    one_batch_repeated,
-    seeds,
-)
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, bottom_up, in_views, one_batch_repeated, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import attention as spec
 
@@ -284,6 +277,11 @@ def test_keys_and_values_may_lie_beside_each_other_in_one_array(subject, call):
 )
 def test_a_long_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call, where=seeing(call))
+
+
+@requirement(spec.ATTN_13, call=attention_calls(), share=0.1)
+def test_tokens_that_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "query", "key", "value"), where=seeing(call))
 
 
 @requirement(spec.ATTN_13, call=attention_calls(leading_dims=[(2,), (5,), (2, 3)], masks=["none", "causal"]), share=0.1)

@@ -51,6 +51,7 @@ from inferspec.conformance.strategies import (
     WIDE_VIEWS,
     among,
     any_of,
+    bottom_up,
     in_views,
     one_token_each,
 )
@@ -182,6 +183,11 @@ def test_a_strided_weight_is_looked_up_like_its_copy(subject, call):
 @requirement(spec.EMB_04, call=in_views(lookup_calls(), "weight", views=["far"]), share=0.1)
 def test_a_weight_whose_rows_lie_far_apart_is_looked_up_like_its_copy(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.EMB_04, call=lookup_calls(), share=0.1)
+def test_a_weight_whose_rows_lie_backwards_is_looked_up_like_its_copy(subject, call):
+    subject.agrees(bottom_up(call, "weight"))
 
 
 @requirement(spec.EMB_04, call=in_views(lookup_calls(sizes=a_token), "weight"), share=0.1)

@@ -49,7 +49,7 @@ from inferspec.conformance.properties.common import (
     refuses_or_reads,
     returns,
 )
-from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, in_views, seeds
+from inferspec.conformance.strategies import HALF, MOSTLY_SLICES, among, any_of, bottom_up, in_views, seeds
 from inferspec.conformance.suite import requirement
 from inferspec.spec import flash_attention as spec
 
@@ -246,6 +246,11 @@ def test_flash_attention_reads_a_strided_argument_like_its_copy(subject, call):
 @requirement(spec.FLASH_13, call=flash_calls(), share=0.05)
 def test_flash_attention_reads_keys_and_values_that_lie_beside_each_other_in_one_array(subject, call):
     subject.agrees(call.joining("key", "value"), where=seeing(call))
+
+
+@requirement(spec.FLASH_13, call=flash_calls(), share=0.1)
+def test_flash_attention_reads_tokens_that_lie_backwards_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "query", "key", "value"), where=seeing(call))
 
 
 @requirement(spec.FLASH_13, call=in_views(tiled_calls(leading_dims=FEW_ROWS)), share=0.3)

@@ -51,6 +51,7 @@ from inferspec.conformance.strategies import (
     WIDE_VIEWS,
     among,
     any_of,
+    bottom_up,
     in_views,
     one_batch_repeated,
     one_token_each,
@@ -235,6 +236,11 @@ def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
 @requirement(spec.LIN_05, call=in_views(linear_calls(sizes=small), "weight", views=["far"]), share=0.1)
 def test_a_weight_whose_rows_lie_far_apart_is_read_like_its_copy(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LIN_05, call=linear_calls(leading_dims=BATCHES), share=0.1)
+def test_rows_that_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x", "weight"))
 
 
 @requirement(spec.LIN_05, call=in_views(linear_calls(bias=[True]), "bias"), share=0.5)

@@ -20,7 +20,7 @@ from inferspec.conformance.inputs.linear import (
 )
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, returns
-from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, in_views
+from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import linear as spec
 from inferspec.spec.numerics import f64, within
@@ -124,6 +124,11 @@ def test_silu_reads_strided_rows_of_whole_vectors(subject, call, rows):
 )
 def test_silu_reads_rows_that_lie_far_apart(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.SILU_06, call=silu_calls(leading_dims=BATCHES), share=0.1)
+def test_silu_reads_rows_that_lie_backwards(subject, call):
+    subject.agrees(bottom_up(call, "x"))
 
 
 @requirement(spec.SILU_06, call=in_views(silu_calls(lengths=(5, 2, 9, 32), **SINGLE)), share=0.25)

@@ -26,7 +26,7 @@ from inferspec.conformance.inputs.linear import (
     whole,
 )
 from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, in_views
+from inferspec.conformance.strategies import MODEL_WIDTHS, ODD_TILES, WIDE_VIEWS, among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import linear as spec
 
@@ -204,6 +204,11 @@ def test_other_logits_in_between_change_nothing(subject, call):
 )
 def test_softmax_reads_strided_rows_of_whole_vectors(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.SMAX_08, call=softmax_calls(leading_dims=BATCHES, axes=[-1]), share=0.1)
+def test_softmax_reads_rows_that_lie_backwards(subject, call):
+    subject.agrees(bottom_up(call, "x"))
 
 
 @requirement(spec.SMAX_08, call=in_views(softmax_calls(lengths=(5, 2, 9, 16), axes=[-1], **SINGLE)), share=0.35)

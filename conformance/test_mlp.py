@@ -44,6 +44,7 @@ from inferspec.conformance.strategies import (
     WIDE_VIEWS,
     among,
     any_of,
+    bottom_up,
     in_views,
     one_batch_repeated,
     one_token_each,
@@ -211,6 +212,11 @@ def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject
 )
 def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.MLP_07, call=swiglu_calls(leading_dims=BATCHES), share=0.1)
+def test_rows_that_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x"))
 
 
 @requirement(spec.MLP_07, call=in_views(swiglu_calls(sizes=beside_tiles, amplitude=(1.0,))), share=0.5)

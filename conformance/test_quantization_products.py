@@ -66,7 +66,7 @@ from inferspec.conformance.properties.quantization import (
     with_nan_in_x,
     within_class,
 )
-from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, any_of, in_views, one_token_each
+from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, any_of, bottom_up, in_views, one_token_each
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization_sentences as spec
 from inferspec.spec.contract import Answer
@@ -364,6 +364,11 @@ def test_strided_arguments_are_read_like_their_copies(subject, call):
 )
 def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QMM_09, call=product_calls(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_rows_that_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x"))
 
 
 @requirement(spec.QMM_09, call=in_views(product_calls(sizes=beside_tiles)), share=0.9)

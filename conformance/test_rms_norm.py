@@ -41,6 +41,7 @@ from inferspec.conformance.strategies import (
     ONE_SHORT,
     WIDE_VIEWS,
     among,
+    bottom_up,
     in_views,
     one_batch_repeated,
     one_token_each,
@@ -281,6 +282,11 @@ def test_a_strided_argument_is_read_like_its_copy(subject, call):
 @requirement(spec.RMS_10, call=in_views(rms_calls(leading_dims=BATCHES), "x", views=["far"]), share=0.1)
 def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.RMS_10, call=rms_calls(leading_dims=BATCHES), share=0.1)
+def test_rows_that_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x"))
 
 
 @requirement(spec.RMS_10, call=in_views(rms_calls(sizes=beside_tiles)))

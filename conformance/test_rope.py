@@ -51,7 +51,7 @@ from inferspec.conformance.properties.common import (
     returns,
     serves_more_and_fewer,
 )
-from inferspec.conformance.strategies import among, any_of, in_views
+from inferspec.conformance.strategies import among, any_of, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import rope as spec
 from inferspec.spec.contract import Answer
@@ -263,6 +263,11 @@ def test_a_strided_x_is_read_like_its_copy(subject, call):
 @requirement(spec.ROPE_15, call=in_views(rope_calls(), "x", views=["far"]), share=0.15)
 def test_heads_that_lie_far_apart_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.ROPE_15, call=rope_calls(), share=0.1)
+def test_heads_that_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x"))
 
 
 @requirement(spec.ROPE_15, call=in_views(rope_calls(sizes=beside_tiles, amplitude=(1.0,)), "x"), share=0.5)

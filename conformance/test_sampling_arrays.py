@@ -44,7 +44,7 @@ from inferspec.conformance.properties.common import (
     refuses,
 )
 from inferspec.conformance.properties.sampling import chooses, distributed, fitting, gives_integers
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import f64, round_to
@@ -239,6 +239,11 @@ def test_a_row_without_a_distribution_gives_id_0(subject, call):
 @requirement(spec.SAMP_32, call=in_views(sampler_calls(generators=["given"], sizes=(5, 3, 12, 24, 65))), share=1.5)
 def test_strided_arguments_give_the_ids_of_their_copies(subject, call):
     chooses(subject, call)
+
+
+@requirement(spec.SAMP_32, call=sampler_calls(generators=["given"], leading_dims=BATCHES), share=0.1)
+def test_ids_of_rows_of_logits_that_lie_backwards_are_those_of_their_copies(subject, call):
+    chooses(subject, bottom_up(call, "logits"))
 
 
 @requirement(spec.SAMP_32, call=in_views(greedy_calls(temperatures=["greedy"]), "logits"), share=0.1)

@@ -74,7 +74,7 @@ from inferspec.conformance.properties.sampling_filters import (
     leaves_the_lowest,
     survivors,
 )
-from inferspec.conformance.strategies import ODD_TILES, among, in_views
+from inferspec.conformance.strategies import ODD_TILES, among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
@@ -520,6 +520,11 @@ def test_a_row_without_a_distribution_comes_back_as_it_is(subject, call):
 @requirement(spec.SAMP_15, call=in_views(filter_calls(sizes=(5, 3, 12, 24, 65, 300))), share=1.5)
 def test_strided_logits_are_filtered_like_their_copy(subject, call):
     gives_the_set_of_the_copy(subject, call)
+
+
+@requirement(spec.SAMP_15, call=filter_calls(leading_dims=BATCHES), share=0.1)
+def test_rows_of_logits_that_lie_backwards_are_filtered_like_their_copies(subject, call):
+    gives_the_set_of_the_copy(subject, bottom_up(call, "logits"))
 
 
 @requirement(

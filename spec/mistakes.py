@@ -119,6 +119,16 @@ def steps_of_16_bits(argument: str, holds: Callable[[Arguments], bool] = lambda 
     return _replacing(argument, read)
 
 
+def rows_in_order_of_memory(argument: str) -> Change:
+    """Rows of one argument that lie backwards are read in the order in which they lie."""
+
+    def read(self: Operation, a: Arguments, value: np.ndarray) -> np.ndarray:
+        backwards = tuple(axis for axis, stride in enumerate(value.strides[:-1]) if stride < 0)
+        return np.flip(value, backwards)
+
+    return _replacing(argument, read)
+
+
 def copies_the_first_view(*arguments: str) -> Change:
     """Where some arguments lie in memory in different ways, the first that is no contiguous array is copied, and the others are
     taken for contiguous ones."""

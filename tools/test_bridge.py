@@ -118,11 +118,12 @@ def test_views_of_small_arrays_equal_their_copies_too(to, view, shape):
         ("heads", (1, 3)),
         ("stride", (8, 2)),
         ("reverse", (4, -1)),
+        ("bottom-up", (-4, 1)),
         ("broadcast", (0, 1)),
     ],
 )
 def test_a_view_lies_in_memory_as_it_says(to, view, strides):
-    if to.name == "jax" or (to.name, view) == ("torch", "reverse"):
+    if to.name == "jax" or (to.name, view) in {("torch", "reverse"), ("torch", "bottom-up")}:
         pytest.skip("no such views")
     x = np.repeat(np.arange(4.0)[None], 3, axis=0) if view == "broadcast" else np.arange(12.0).reshape(3, 4)
     y = lay(x.astype(np.float32), view, to)

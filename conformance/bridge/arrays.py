@@ -57,9 +57,10 @@ class Arrays(ABC):
         """The same arrays, computed at once."""
         return [self.ready(y) for y in arrays]
 
-    def reversed_view(self, x: np.ndarray) -> Any:
-        """An array with the values of x, its last axis backwards in memory where the library has negative strides."""
-        return self.from_numpy(x[..., ::-1].copy())[..., ::-1]
+    def reversed_view(self, x: np.ndarray, axis: int = -1) -> Any:
+        """An array with the values of x, one axis backwards in memory where the library has negative strides."""
+        backwards: tuple[Any, ...] = (..., slice(None, None, -1), *[slice(None)] * (-1 - axis))
+        return self.from_numpy(x[backwards].copy())[backwards]
 
     def axes_reversed(self, y: Any) -> Any:
         """A view with the axes in reverse order."""
@@ -213,7 +214,7 @@ class TorchArrays(Arrays):
     def axes_reversed(self, y: Any) -> Any:
         return y.permute(*reversed(range(y.ndim)))
 
-    def reversed_view(self, x: np.ndarray) -> Any:
+    def reversed_view(self, x: np.ndarray, axis: int = -1) -> Any:
         return self.from_numpy(x)  # torch has no negative strides
 
     def device(self) -> str:

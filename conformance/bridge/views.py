@@ -63,6 +63,11 @@ def _reverse(x: np.ndarray, to: Arrays) -> Any:
     return to.reversed_view(x)
 
 
+def _bottom_up(x: np.ndarray, to: Arrays) -> Any:
+    """The last axis but one backwards: the last row lies first."""
+    return to.reversed_view(x, axis=-2)
+
+
 def _broadcast(x: np.ndarray, to: Arrays) -> Any:
     """Stride 0 along every axis whose entries are equal."""
     once = tuple(slice(0, 1) if _constant(x, axis) else slice(None) for axis in range(x.ndim))
@@ -130,5 +135,6 @@ _LAID: dict[str, tuple[int, Callable[[np.ndarray, Arrays], Any]]] = {
     "room": (2, _room),
     "joint": (2, _joint),
     "far": (2, _far),
+    "bottom-up": (2, _bottom_up),
 }
 """View -> the fewest axes that it takes, and how an array is laid so."""

@@ -12,6 +12,7 @@ from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_paths import of_paths
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX, TINY_LLM
+from inferspec.spec.faults.sources import BACKWARD_ROWS
 from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
@@ -28,6 +29,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     remembers_by_identity,
+    rows_in_order_of_memory,
     token_of_heads_in_one_piece,
 )
 
@@ -108,6 +110,16 @@ FAULTS: tuple[Fault, ...] = (
     Fault("sdpa-key-strides", "key is read as if it were contiguous", spec.ATTN_13, ignores_strides("key"), ENGINEER),
     Fault(
         "sdpa-value-strides", "value is read as if it were contiguous", spec.ATTN_13, ignores_strides("value"), ENGINEER
+    ),
+    *(
+        Fault(
+            f"sdpa-backward-{name}",
+            f"a {name} whose tokens lie backwards is read in the order in which they lie",
+            spec.ATTN_13,
+            rows_in_order_of_memory(name),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for name in ("query", "key", "value")
     ),
     Fault(
         "sdpa-query-dense-by-chance",

@@ -18,7 +18,7 @@ from inferspec.spec.embedding import (
     EMB_09,
 )
 from inferspec.spec.faults import as_linear
-from inferspec.spec.faults.sources import COLUMN_CONTIGUOUS, COURSE_GAP, FAR_ROWS, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, COLUMN_CONTIGUOUS, COURSE_GAP, FAR_ROWS, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     batch_of_one_up_to,
@@ -39,6 +39,7 @@ from inferspec.spec.mistakes import (
     promotes,
     promotes_where,
     remembers,
+    rows_in_order_of_memory,
     sized_by_the_first,
     steps_of_16_bits,
     swaps_batches,
@@ -258,6 +259,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_04,
         steps_of_16_bits("weight"),
         f"the kind of {FAR_ROWS}",
+    ),
+    Fault(
+        "embedding-backward-rows",
+        "rows of the table that lie backwards are read in the order in which they lie",
+        EMB_04,
+        rows_in_order_of_memory("weight"),
+        BACKWARD_ROWS,
     ),
     Fault(
         "embedding-weight-strides",

@@ -27,6 +27,7 @@ from inferspec.spec.changes.attention_weights import fails_if, hidden_heads_as_b
 from inferspec.spec.changes.multi_head_attention import guards_arrays_only, guards_names_only
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX
+from inferspec.spec.faults.sources import BACKWARD_ROWS
 from inferspec.spec.mistakes import (
     counts_axis_in_16_bits,
     drifts,
@@ -40,6 +41,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     remembers_by_identity,
+    rows_in_order_of_memory,
     token_of_heads_in_one_piece,
 )
 
@@ -132,6 +134,16 @@ FAULTS: tuple[Fault, ...] = (
         spec.FLASH_15,
         spec.FLASH_16,
         ("query", "key", "value"),
+    ),
+    *(
+        Fault(
+            f"flash-backward-{name}",
+            f"a {name} whose tokens lie backwards is read in the order in which they lie",
+            spec.FLASH_13,
+            rows_in_order_of_memory(name),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for name in ("query", "key", "value")
     ),
     *paths_misread(
         "flash-prompts-of-common-heads",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import linear as changes
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.sources import FAR_ROWS, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, MLX, TIRED
 from inferspec.spec.linear import LIN_05
 from inferspec.spec.mistakes import (
     beside_room,
@@ -16,6 +16,7 @@ from inferspec.spec.mistakes import (
     one_stride_for_batches,
     only_where,
     paths_misread,
+    rows_in_order_of_memory,
     steps_of_16_bits,
 )
 
@@ -61,6 +62,20 @@ FAULTS: tuple[Fault, ...] = (
         LIN_05,
         steps_of_16_bits("weight"),
         f"the kind of {FAR_ROWS}",
+    ),
+    Fault(
+        "linear-backward-rows",
+        "rows of x that lie backwards are read in the order in which they lie",
+        LIN_05,
+        rows_in_order_of_memory("x"),
+        BACKWARD_ROWS,
+    ),
+    Fault(
+        "linear-backward-weight-rows",
+        "rows of the weight that lie backwards are read in the order in which they lie",
+        LIN_05,
+        rows_in_order_of_memory("weight"),
+        BACKWARD_ROWS,
     ),
     Fault(
         "linear-one-stride-for-batches",

@@ -7,7 +7,16 @@ import numpy as np
 from inferspec.spec.changes import mlp as changes
 from inferspec.spec.changes.linear import batches_swapped, running_product
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults.sources import COURSE_GAP, FAR_ROWS, FLASHINFER, HALF_ACCUMULATORS, MLX, SILU_BUG, TIRED
+from inferspec.spec.faults.sources import (
+    BACKWARD_ROWS,
+    COURSE_GAP,
+    FAR_ROWS,
+    FLASHINFER,
+    HALF_ACCUMULATORS,
+    MLX,
+    SILU_BUG,
+    TIRED,
+)
 from inferspec.spec.linear import Silu
 from inferspec.spec.mistakes import (
     STEPS,
@@ -35,6 +44,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    rows_in_order_of_memory,
     sized_by_the_first,
     steps_of_16_bits,
     swaps_batches,
@@ -363,6 +373,13 @@ FAULTS: tuple[Fault, ...] = (
             f"the kind of {FAR_ROWS}",
         )
         for name in ("w_gate", "w_up", "w_down")
+    ),
+    Fault(
+        "mlp-backward-rows",
+        "rows of x that lie backwards are read in the order in which they lie",
+        MLP_07,
+        rows_in_order_of_memory("x"),
+        BACKWARD_ROWS,
     ),
     Fault("mlp-x-strides", "x is read as if it were contiguous", MLP_07, ignores_strides("x"), "PROPERTIES X1"),
     Fault(

@@ -23,7 +23,7 @@ from inferspec.spec.faults.quantization_shared import (
     unwritten_on_common_paths,
     unwritten_on_wide_paths,
 )
-from inferspec.spec.faults.sources import FAR_ROWS, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, MLX, TIRED
 from inferspec.spec.mistakes import (
     STEPS,
     beside_room,
@@ -41,6 +41,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    rows_in_order_of_memory,
     steps_of_16_bits,
     unwritten_where_all_is_wide,
     wraps_batches,
@@ -487,6 +488,13 @@ FAULTS: tuple[Fault, ...] = (
         QMM_09,
         steps_of_16_bits("x"),
         FAR_ROWS,
+    ),
+    Fault(
+        "quantized-matmul-backward-rows",
+        "rows of x that lie backwards are read in the order in which they lie",
+        QMM_09,
+        rows_in_order_of_memory("x"),
+        BACKWARD_ROWS,
     ),
     Fault(
         "quantized-matmul-many-rows-apart-in-16-bits",

@@ -8,7 +8,7 @@ from inferspec.spec.changes import sampling_arrays as changes
 from inferspec.spec.changes import sampling_filters as filters
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import SEEN
-from inferspec.spec.faults.sources import FLASHINFER, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FLASHINFER, TIRED
 from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
@@ -16,6 +16,7 @@ from inferspec.spec.mistakes import (
     only_where,
     promotes,
     remembers,
+    rows_in_order_of_memory,
     unguarded,
 )
 
@@ -156,6 +157,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_32,
         ignores_strides("logits"),
         "PROPERTIES X1",
+    ),
+    Fault(
+        "sampler-backward-rows",
+        "rows of logits that lie backwards are read in the order in which they lie",
+        spec.SAMP_32,
+        rows_in_order_of_memory("logits"),
+        BACKWARD_ROWS,
     ),
     Fault(
         "sampler-greedy-logits-strides",

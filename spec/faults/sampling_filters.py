@@ -7,7 +7,7 @@ from inferspec.spec.changes import sampling as samplers
 from inferspec.spec.changes import sampling_filters as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import COURSE_REPO, MLX_LM, SEEN, VLLM
-from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.mistakes import (
     first_row_for_all,
     ignores_strides,
@@ -17,6 +17,7 @@ from inferspec.spec.mistakes import (
     promotes,
     promotes_where,
     remembers,
+    rows_in_order_of_memory,
     unguarded,
 )
 from inferspec.spec.sampling import FilterLogits
@@ -524,6 +525,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_14,
         {"respond": changes.nothing_of_a_broken_row},
         f"{FLASHINFER}/commit/1b9ba2541",
+    ),
+    Fault(
+        "filter-backward-rows",
+        "rows of logits that lie backwards are read in the order in which they lie",
+        spec.SAMP_15,
+        rows_in_order_of_memory("logits"),
+        BACKWARD_ROWS,
     ),
     Fault(
         "filter-strides",

@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import silu as changes
 from inferspec.spec.changes.linear import whole_blocks
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.sources import COURSE_GAP, FAR_ROWS, SILU_BUG, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FAR_ROWS, SILU_BUG, TIRED
 from inferspec.spec.linear import (
     SILU_01,
     SILU_02,
@@ -35,6 +35,7 @@ from inferspec.spec.mistakes import (
     promotes,
     remembers,
     reuses_its_buffer,
+    rows_in_order_of_memory,
     steps_of_16_bits,
     swaps_batches,
     whole_vectors_side_by_side,
@@ -198,6 +199,13 @@ FAULTS: tuple[Fault, ...] = (
         SILU_06,
         steps_of_16_bits("x"),
         f"the kind of {FAR_ROWS}",
+    ),
+    Fault(
+        "silu-backward-rows",
+        "rows that lie backwards are read in the order in which they lie",
+        SILU_06,
+        rows_in_order_of_memory("x"),
+        BACKWARD_ROWS,
     ),
     Fault("silu-strides", "x is read as if it were contiguous", SILU_06, ignores_strides("x"), "PROPERTIES X1"),
     Fault(

@@ -9,7 +9,7 @@ import numpy as np
 from inferspec.spec.changes import softmax as changes
 from inferspec.spec.changes.linear import at_most_four_axes, flat, in_float32, whole_blocks
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.sources import COURSE_GAP, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FLASHINFER, MLX, TIRED
 from inferspec.spec.linear import (
     SMAX_01,
     SMAX_02,
@@ -43,6 +43,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     remembers,
     reuses_its_buffer,
+    rows_in_order_of_memory,
     swaps_batches,
     whole_vectors_side_by_side,
 )
@@ -290,6 +291,13 @@ FAULTS: tuple[Fault, ...] = (
         SMAX_07,
         {"respond": lambda self, a: np.squeeze(Operation.respond(self, a))},
         "PROPERTIES X4",
+    ),
+    Fault(
+        "softmax-backward-rows",
+        "rows that lie backwards are read in the order in which they lie",
+        SMAX_08,
+        rows_in_order_of_memory("x"),
+        BACKWARD_ROWS,
     ),
     Fault("softmax-strides", "x is read as if it were contiguous", SMAX_08, ignores_strides("x"), "PROPERTIES X1"),
     Fault(
