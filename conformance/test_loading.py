@@ -8,6 +8,7 @@ from inferspec.conformance.properties.decoder_calls import (
     FAR_PAST_FLOAT16,
     UNSCALED_GGUF,
     as_mlx_lm_writes,
+    as_older_mlx_lm_writes,
     of_six_tokens,
     with_all_that_is_said,
     with_another_head,
@@ -238,6 +239,11 @@ def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, c
 @requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=[*PACKED, "mixed"]), share=0.1)
 def test_quantised_folders_of_mlx_lm_are_used(subject, call):
     subject.agrees(as_mlx_lm_writes(call))
+
+
+@requirement(spec.LOAD_06, call=folder_calls(forms=["folder"], packing=["4-bit", "mixed"], habits=()), share=0.05)
+def test_quantised_folders_of_older_mlx_lm_are_used(subject, call):
+    subject.agrees(as_older_mlx_lm_writes(call))
 
 
 @requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=PACKED), share=0.3)

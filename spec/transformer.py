@@ -150,7 +150,8 @@ class Decoder(ScaledRope):
 
     def packing(self, name: str, config: Mapping[str, Any]) -> tuple[int, int]:
         """Group size and bits of a quantised layer: its own, or the model's."""
-        entry = {**config["quantization"], **config["quantization"].get(name, {})}
+        own = config["quantization"].get(name)
+        entry = {**config["quantization"], **(own if isinstance(own, Mapping) else {})}
         return entry["group_size"], entry["bits"]
 
     def window(self, layer: int, config: Mapping[str, Any]) -> int | None:

@@ -271,6 +271,16 @@ def as_mlx_lm_writes(call: Call) -> Call:
     return with_config(call, quantization=entry, quantization_config=entry)
 
 
+def as_older_mlx_lm_writes(call: Call) -> Call:
+    """The call with the entry of a quantised model as mlx-lm wrote it before 0.26.3: with one for every module, true where it
+    is packed as the model is, and false where it is not packed, as norms and RoPE are not."""
+    config, weights = call.arguments["config"], call.arguments["weights"]
+    names = {name.removesuffix(".weight") for name in weights if name.endswith(".weight")}
+    names |= {f"model.layers.{layer}.self_attn.rope" for layer in range(config["num_hidden_layers"])}
+    entry = {name: f"{name}.scales" in weights for name in sorted(names)} | config["quantization"]
+    return with_config(call, quantization=entry, quantization_config=entry)
+
+
 def with_another_base_and_eps(call: Call) -> Call:
     """The call with a base of RoPE that is sixteen times as large, and an eps that shows in every norm."""
     return with_config(with_base(call, 16 * _said_of_rope(call)["rope_theta"]), rms_norm_eps=0.5)

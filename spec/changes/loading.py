@@ -191,9 +191,9 @@ def high_bits_first(self: Load, config: Config, weights: Weights) -> Understood:
         if x.dtype != np.uint32:
             return x
         module = name.removesuffix(".weight")
-        entry = {**config["quantization"], **(config["quantization"].get(module) or {})}
-        shifts = np.arange(0, 32, entry["bits"], dtype=np.uint32)
-        codes = x[..., None] >> shifts & np.uint32(2 ** entry["bits"] - 1)
+        _, bits = self.decoder(config).packing(module, config)
+        shifts = np.arange(0, 32, bits, dtype=np.uint32)
+        codes = x[..., None] >> shifts & np.uint32(2**bits - 1)
         return np.bitwise_or.reduce(codes[..., ::-1] << shifts, axis=-1).astype(np.uint32)
 
     return config, replaced(weights, turned)
@@ -300,6 +300,14 @@ def mode_is_a_layer(self: Load, config: Config, a: Arguments) -> Config:
     for name, entry in config.get("quantization", {}).items():
         if name not in ("group_size", "bits") and isinstance(entry, str):
             raise ValueError(f"no layer is called {name}")
+    return config
+
+
+def entries_have_bits(self: Load, config: Config, a: Arguments) -> Config:
+    """The bits of a layer are looked for in its own entry wherever there is one and it is not false."""
+    for name, entry in config.get("quantization", {}).items():
+        if entry is True:
+            raise TypeError(f"the entry of {name} has no bits")
     return config
 
 

@@ -283,6 +283,13 @@ FAULTS: tuple[Fault, ...] = (
         {"configured": changes.theta("rope_theta")},
         "PROPERTIES RO8",
     ),
+    Fault(
+        "loading-entries-have-bits",
+        "the entry of a layer that is true, packed as the model, is asked for its bits",
+        LOAD_06,
+        {"configured": changes.entries_have_bits},
+        "what mlx-lm wrote before https://github.com/ml-explore/mlx-lm/pull/349",
+    ),
     Fault("loading-no-biases", "the biases of groups are dropped", LOAD_06, {"unpacked": changes.no_biases}, TIRED),
     Fault(
         "loading-high-bits-first",
