@@ -434,6 +434,11 @@ def test_rows_that_lie_far_apart_are_multiplied_like_their_copies(subject, call)
     subject.agrees(call)
 
 
+@requirement(spec.EMB_14, call=head_calls(leading_dims=BATCHES), share=0.2)
+def test_rows_that_lie_backwards_are_multiplied_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x", "weight"))
+
+
 @requirement(spec.EMB_14, call=in_views(head_calls(**SINGLE)), share=0.35)
 def test_the_head_reads_a_strided_single_row_like_its_copy(subject, call):
     subject.agrees(call)

@@ -23,7 +23,16 @@ from inferspec.conformance.inputs.paged_attention import (
     spoilt,
 )
 from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
-from inferspec.conformance.strategies import MOSTLY_SLICES, WIDE_VIEWS, among, any_of, in_views, in_views_of_each, seeds
+from inferspec.conformance.strategies import (
+    MOSTLY_SLICES,
+    WIDE_VIEWS,
+    among,
+    any_of,
+    bottom_up,
+    in_views,
+    in_views_of_each,
+    seeds,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import paged_attention as spec
 
@@ -77,6 +86,11 @@ def test_paged_attention_reads_drafts_and_chunks_of_models_through_their_strides
 )
 def test_paged_attention_reads_views_of_several_kinds_at_once(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.PAGED_21, call=paged_calls(queries=["several"]), share=0.1)
+def test_paged_attention_reads_tokens_that_lie_backwards_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "query", "key_pages", "value_pages"))
 
 
 @requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "block_table", "context_lens"), share=0.3)

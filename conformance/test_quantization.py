@@ -50,7 +50,7 @@ from inferspec.conformance.properties.quantization import (
     with_nan,
     within_class,
 )
-from inferspec.conformance.strategies import WIDE_VIEWS, among, in_views
+from inferspec.conformance.strategies import WIDE_VIEWS, among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization_sentences as spec
 from inferspec.spec.contract import Answer
@@ -144,6 +144,11 @@ def test_many_strided_rows_of_weights_are_quantised_like_their_copies(subject, c
 @requirement(spec.QUANT_06, call=in_views(weights(sizes=small_or_moderate)))
 def test_strided_weights_are_quantised_like_their_copy(subject, call):
     round_trips(subject, call)
+
+
+@requirement(spec.QUANT_06, call=weights(sizes=small_or_moderate), share=0.1)
+def test_weights_whose_rows_lie_backwards_are_quantised_like_their_copy(subject, call):
+    round_trips(subject, bottom_up(call, "w"))
 
 
 @requirement(spec.QUANT_06, call=in_views(weights(sizes=of_thousands), views=WIDE_VIEWS), share=0.1)
@@ -339,6 +344,11 @@ def test_strided_parts_of_many_rows_are_restored_like_their_copies(subject, call
 @requirement(spec.DEQ_05, call=in_views(matrices(sizes=small_or_moderate)), share=1.5)
 def test_strided_parts_are_restored_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.DEQ_05, call=matrices(sizes=small_or_moderate), share=0.1)
+def test_parts_whose_rows_lie_backwards_are_restored_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "packed", "scales", "biases"))
 
 
 @requirement(spec.DEQ_05, call=in_views(matrices(sizes=of_thousands), views=WIDE_VIEWS), share=0.25)

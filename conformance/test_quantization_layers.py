@@ -54,7 +54,15 @@ from inferspec.conformance.properties.quantization import (
     with_nan_in_x,
     within_class,
 )
-from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, in_views_of_each, one_token_each
+from inferspec.conformance.strategies import (
+    HALF,
+    WIDE_VIEWS,
+    among,
+    bottom_up,
+    in_views,
+    in_views_of_each,
+    one_token_each,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization_sentences as spec
 from inferspec.spec.numerics import f64
@@ -191,6 +199,11 @@ def test_a_layer_reads_each_argument_through_its_own_strides(subject, call):
 )
 def test_a_layer_reads_rows_that_lie_far_apart_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QLIN_05, call=layers(leading_dims=[(2,), (2, 3)]), share=0.1)
+def test_a_layer_reads_rows_that_lie_backwards_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "x", "packed", "scales", "biases"))
 
 
 @requirement(spec.QLIN_05, call=in_views(layers()), share=1.5)

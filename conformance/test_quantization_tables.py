@@ -65,7 +65,15 @@ from inferspec.conformance.properties.quantization import (
     with_nan_in_x,
     within_class,
 )
-from inferspec.conformance.strategies import HALF, WIDE_VIEWS, among, in_views, in_views_of_each, one_token_each
+from inferspec.conformance.strategies import (
+    HALF,
+    WIDE_VIEWS,
+    among,
+    bottom_up,
+    in_views,
+    in_views_of_each,
+    one_token_each,
+)
 from inferspec.conformance.suite import requirement
 from inferspec.spec import quantization_sentences as spec
 
@@ -162,6 +170,11 @@ def test_a_table_has_4_bits_and_groups_of_128_where_nothing_is_said(subject, cal
 @requirement(spec.QEMB_04, call=in_views(lookup_calls()), share=1.5)
 def test_strided_tokens_and_tables_are_read_like_their_copies(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.QEMB_04, call=lookup_calls(), share=0.1)
+def test_tables_whose_rows_lie_backwards_are_read_like_their_copies(subject, call):
+    subject.agrees(bottom_up(call, "packed", "scales", "biases"))
 
 
 @requirement(

@@ -25,7 +25,7 @@ from inferspec.conformance.inputs.speculative import (
 )
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, listed, refuses
-from inferspec.conformance.strategies import among, in_views
+from inferspec.conformance.strategies import among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
 from inferspec.spec.lossless import cells, gone_on, joint
@@ -242,6 +242,11 @@ def test_drafts_and_uniform_numbers_may_be_views(subject, call):
 @requirement(spec.SPEC_14, call=probabilities_in_views())
 def test_probabilities_may_be_views(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.SPEC_14, call=verify_calls(), share=0.3)
+def test_rows_of_probabilities_may_lie_backwards(subject, call):
+    subject.agrees(bottom_up(call, "draft_probs", "target_probs"))
 
 
 @requirement(spec.SPEC_15, call=verify_calls(), share=0.5)

@@ -33,6 +33,7 @@ from inferspec.spec.embedding import (
     EMB_21,
 )
 from inferspec.spec.faults.sources import (
+    BACKWARD_ROWS,
     COLUMN_CONTIGUOUS,
     COURSE_GAP,
     FAR_ROWS,
@@ -66,6 +67,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    rows_in_order_of_memory,
     sized_by_the_first,
     steps_of_16_bits,
     swaps_batches,
@@ -225,6 +227,16 @@ FAULTS: tuple[Fault, ...] = (
         EMB_14,
         steps_of_16_bits("weight"),
         f"the kind of {FAR_ROWS}",
+    ),
+    *(
+        Fault(
+            f"as-linear-backward-{name}",
+            f"rows of {name} that lie backwards are read in the order in which they lie",
+            EMB_14,
+            rows_in_order_of_memory(name),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for name in ("x", "weight")
     ),
     Fault("as-linear-x-strides", "x is read as if it were contiguous", EMB_14, ignores_strides("x"), "PROPERTIES X1"),
     *paths_break_promises(

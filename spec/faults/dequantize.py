@@ -5,7 +5,7 @@ from __future__ import annotations
 from inferspec.spec.changes import quantization as changes
 from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.quantization_shared import COURSE, MLX_LM, SPLIT_NIBBLES, other_defaults, past_float16
-from inferspec.spec.faults.sources import MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     drifts,
@@ -23,6 +23,7 @@ from inferspec.spec.mistakes import (
     promotes,
     refuses_empty,
     remembers,
+    rows_in_order_of_memory,
 )
 from inferspec.spec.quantization_sentences import (
     DEQ_01,
@@ -275,6 +276,16 @@ FAULTS: tuple[Fault, ...] = (
         DEQ_05,
         lambda a: a.scales.ndim > 2,
         dict.fromkeys(("packed", "scales", "biases")),
+    ),
+    *(
+        Fault(
+            f"dequantize-backward-{part}",
+            f"rows of {part} that lie backwards are read in the order in which they lie",
+            DEQ_05,
+            rows_in_order_of_memory(part),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for part in ("packed", "scales", "biases")
     ),
     *(
         Fault(

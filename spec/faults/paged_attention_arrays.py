@@ -9,6 +9,7 @@ from inferspec.spec.changes import paged_attention as changes
 from inferspec.spec.changes.attention import of_many_queries, reshapes, squeezes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
+from inferspec.spec.faults.sources import BACKWARD_ROWS
 from inferspec.spec.mistakes import (
     copies_the_first_view,
     drifts,
@@ -22,6 +23,7 @@ from inferspec.spec.mistakes import (
     promotes,
     refuses_empty,
     remembers,
+    rows_in_order_of_memory,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -83,6 +85,16 @@ FAULTS: tuple[Fault, ...] = (
         spec.PAGED_21,
         only_where(lambda a: len(a.query) > 4, ignores_strides("query")),
         ENGINEER,
+    ),
+    *(
+        Fault(
+            f"paged-backward-{name}",
+            f"tokens of {name} that lie backwards are read in the order in which they lie",
+            spec.PAGED_21,
+            rows_in_order_of_memory(name),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for name in ("query", "key_pages", "value_pages")
     ),
     Fault(
         "paged-block-table-strides-of-blocks-of-queries",

@@ -21,7 +21,7 @@ from inferspec.spec.faults.quantization_shared import (
     unwritten_on_common_paths,
     unwritten_on_wide_paths,
 )
-from inferspec.spec.faults.sources import FAR_ROWS, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     cut_to_32_bits,
@@ -39,6 +39,7 @@ from inferspec.spec.mistakes import (
     promotes_where,
     read_as_of,
     remembers,
+    rows_in_order_of_memory,
     sized_by_the_first,
     steps_of_16_bits,
     unwritten_where_all_is_wide,
@@ -207,6 +208,16 @@ _LAYER = (
         QLIN_05,
         steps_of_16_bits("x"),
         f"the kind of {FAR_ROWS}",
+    ),
+    *(
+        Fault(
+            f"quantized-linear-backward-{name}",
+            f"rows of {name} that lie backwards are read in the order in which they lie",
+            QLIN_05,
+            rows_in_order_of_memory(name),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for name in ("x", "packed", "scales")
     ),
     *strides_of_prompts("quantized-linear", QLIN_05),
     first_view_copied("quantized-linear", QLIN_05),
@@ -444,6 +455,16 @@ _EMBEDDING = (
         QEMB_03,
         {"rows": lambda self, tokens, a: tokens.T.reshape(tokens.shape)},
         TIRED,
+    ),
+    *(
+        Fault(
+            f"quantized-embedding-backward-{part}",
+            f"rows of {part} that lie backwards are read in the order in which they lie",
+            QEMB_04,
+            rows_in_order_of_memory(part),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for part in ("packed", "scales", "biases")
     ),
     *(
         Fault(

@@ -8,7 +8,7 @@ from inferspec.spec.changes import quantization
 from inferspec.spec.changes import quantize as changes
 from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.quantization_shared import COURSE, other_defaults
-from inferspec.spec.faults.sources import MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, MLX, TIRED
 from inferspec.spec.mistakes import (
     ignores_strides,
     in_half,
@@ -18,6 +18,7 @@ from inferspec.spec.mistakes import (
     paths_misread,
     refuses_empty,
     remembers,
+    rows_in_order_of_memory,
 )
 from inferspec.spec.quantization_sentences import (
     QUANT_01,
@@ -162,6 +163,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *paths_misread("quantize-wide", "of 1024 columns and more", QUANT_06, lambda a: a.w.shape[-1] >= 1024, {"w": None}),
     *paths_misread("quantize-stacked", "of stacked weights", QUANT_06, lambda a: a.w.ndim > 2, {"w": None}),
+    Fault(
+        "quantize-backward-rows",
+        "rows that lie backwards are read in the order in which they lie",
+        QUANT_06,
+        rows_in_order_of_memory("w"),
+        f"the kind of {BACKWARD_ROWS}",
+    ),
     Fault("quantize-strides", "w is read as if it were contiguous", QUANT_06, ignores_strides("w"), "PROPERTIES X1"),
     Fault(
         "quantize-scales-in-float32",

@@ -8,8 +8,9 @@ import numpy as np
 
 from inferspec.spec.changes import verification as changes
 from inferspec.spec.contract import Fault, Variant
+from inferspec.spec.faults.sources import BACKWARD_ROWS
 from inferspec.spec.faults.speculative_sources import OPENVINO, TIRED, TRANSFORMERS
-from inferspec.spec.mistakes import ignores_strides, mutates, promotes, remembers, unguarded
+from inferspec.spec.mistakes import ignores_strides, mutates, promotes, remembers, rows_in_order_of_memory, unguarded
 from inferspec.spec.speculative import Verify
 from inferspec.spec.speculative_sentences import (
     SPEC_01,
@@ -372,6 +373,16 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X8",
     ),
     Fault("verify-no-lists", "a list of drafts is refused", SPEC_13, {"guard": changes.no_lists}, TIRED),
+    *(
+        Fault(
+            f"verify-backward-{name}",
+            f"rows of {name} that lie backwards are read in the order in which they lie",
+            SPEC_14,
+            rows_in_order_of_memory(name),
+            f"the kind of {BACKWARD_ROWS}",
+        )
+        for name in ("draft_probs", "target_probs")
+    ),
     Fault(
         "verify-draft-strides",
         "draft_probs are read as if they were contiguous",
