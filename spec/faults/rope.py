@@ -42,6 +42,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-turns-backwards", "the sign of the sine is wrong: tokens turn by -position", contract.ROPE_01, {"coefficients": lambda self, angles, a: (np.cos(angles), -np.sin(angles))}, TIRED),
     Fault("rope-halves-swapped", "the two halves of the result are exchanged", contract.ROPE_01, {"places": lambda self, dims, a: changes.RoPE.features(self, dims, a)[::-1]}, TIRED),
     Fault("rope-interleaved-for-split-half", "pairs are neighbours, whatever form is asked for", contract.ROPE_01, changes.always(True), TINY_LLM),
+    Fault("rope-halves-written-as-pairs", "turned halves are written side by side, as the traditional form has them", contract.ROPE_01, {"places": lambda self, dims, a: (np.arange(0, dims, 2), np.arange(1, dims, 2))}, "https://github.com/izmttk/nano-vllm-x/commit/089e841"),
     Fault("rope-minus-missing", "rotate_half forgets the minus", contract.ROPE_01, {"turn": lambda self, x, y, cos, sin, a: (x * cos + y * sin, x * sin + y * cos)}, TIRED),
     Fault("rope-cosine-sine-exchanged", "cosine and sine are exchanged", contract.ROPE_01, {"coefficients": lambda self, angles, a: (np.sin(angles), np.cos(angles))}, TIRED),
     Fault("rope-overwritten-first", "the second feature is computed from the first one's new value", contract.ROPE_01, {"turn": changes.overwritten_turn}, TIRED),
