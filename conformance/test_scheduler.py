@@ -41,6 +41,7 @@ from inferspec.conformance.inputs.scheduler_prefixes import (
     hits_beside_one_that_generates,
     hits_in_use,
     hits_lost_in_the_queue,
+    of_one_prompt,
 )
 from inferspec.conformance.inputs.scheduler_queues import (
     joining_a_crowd,
@@ -390,6 +391,11 @@ def test_blocks_come_back(subject, call):
 
 @requirement(spec.SCHED_27, call=ending_as_another_gives_way(), share=0.1)
 def test_blocks_come_back_of_one_that_ends_as_another_gives_way(subject, call):
+    keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.SCHED_27, call=of_one_prompt(), share=0.1)
+def test_blocks_come_back_of_requests_that_ask_for_the_same(subject, call):
     keeps(subject, call, Check.FREE)
 
 

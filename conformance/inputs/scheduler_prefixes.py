@@ -161,6 +161,17 @@ def hits_at_once(pick: Pick) -> Call:
     return script.end()
 
 
+@caching
+def of_one_prompt(pick: Pick) -> Call:
+    """Requests of one prompt that come at once, and for all of which there is room: each fills blocks with what another has."""
+    script = Script(pick, budgets=(64, 8, 16))
+    script.most = 8
+    tokens, limit = script.tokens(pick.size(1, 2 * script.size)), script.size + pick.size(1, 3)
+    for _ in range(pick.one_of(2, 3)):
+        script.add(tokens, limit)
+    return script.end()
+
+
 @equal_caching
 def ended_together(pick: Pick) -> Call:
     """Requests whose last step is the same one, and prompts that go on from all that was computed of each."""

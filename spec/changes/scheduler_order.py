@@ -521,6 +521,18 @@ def kept_at_eos(self: Scheduler, s: Serving, entry: Entry) -> None:
     entry.request.state = "FINISHED"
 
 
+def kept_of_twins(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Free blocks are kept by what they hold: where another request has a copy of one, that one is lost."""
+    size = s.manager.block_size
+    whole = entry.computed // size * size
+    twins = [other for other in self.running(s) if other is not entry and other.tokens[:whole] == entry.tokens[:whole]]
+    last = whole // size - 1
+    copied = whole and any(other.table.block_ids[last] != entry.table.block_ids[last] for other in twins)
+    Scheduler.close(self, s, entry)
+    if copied:
+        s.manager.allocate(entry.tokens[:1])
+
+
 def kept_of_one_id(self: Scheduler, s: Serving, entry: Entry) -> None:
     """A request that never was decoded keeps its blocks."""
     s.entries.remove(entry)

@@ -385,6 +385,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{METAL}/bb14a36",
     ),
     _fault(
+        "kept-of-twins",
+        "free blocks are kept by what they hold, and of two requests of one prompt that run side by side a block is lost",
+        spec.SCHED_27,
+        {"close": changes.kept_of_twins},
+        "https://github.com/tang-jiapeng/nano-vllm-v1/commit/3b0dd53",
+    ),
+    _fault(
         "kept-of-one-id",
         "requests of one id keep their blocks",
         spec.SCHED_27,
