@@ -183,6 +183,8 @@ class Operation:
     """parameter -> what such a subject is given where the contract would leave it out; by default what the contract has there."""
     parts: ClassVar[tuple[str, ...]] = ()
     """Names of the arrays that a call returns together, in order; none where it returns one array."""
+    texts: ClassVar[frozenset[str]] = frozenset()
+    """Parts that are the code points of a text, which a failure then shows."""
     is_id: ClassVar[bool] = False
     """Whether a Python integer may come back in the place of an array without axes."""
     methods: ClassVar[tuple[str, ...]] = ()

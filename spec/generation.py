@@ -190,6 +190,7 @@ class StreamingDetokenizer(Operation):
 
     signature = Signature.parse("StreamingDetokenizer(pieces)(tokens, beside=(), stray=None, tries=1, seen=('text',))")
     parts = STORY
+    texts = frozenset({"text", "beside"})
     methods = ("add", "finish")
     takes: ClassVar = {"add": ("token",), "finish": ()}
     beside = (Beside("StreamingDetokenizer"),)

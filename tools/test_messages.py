@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from inferspec.conformance.judging.refusals import Choices
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
-from inferspec.spec import contract, metrics, mlp, quantization, rope
+from inferspec.spec import contract, generation, metrics, mlp, quantization, rope
 from inferspec.spec.contract import Operation
 
 PROFILE = Profile(diagnose=False)
@@ -342,3 +343,19 @@ class NumberForNone(metrics.RequestMetrics):
 def test_a_number_where_there_is_none_is_told_to_be_none():
     found = outcome("test_one_token_has_no_gap", request_metrics=NumberForNone)
     assert "tpot: the result is nan, where there is none: that is None" in found.message
+
+
+class Alone(generation.Detokenizer):
+    """Decodes each id by itself."""
+
+    def add(self, token):
+        return self.pieces[token].decode("utf-8", "replace")
+
+
+def test_a_wrong_text_is_shown_beside_the_right_one():
+    class EachAlone(generation.StreamingDetokenizer):
+        def open(self, pieces):
+            return Alone(pieces)
+
+    found = outcome("test_the_texts_joined_are_the_decoded_ids", StreamingDetokenizer=EachAlone)
+    assert re.fullmatch("text: '[^'\ufffd]*\ufffd+.*', oracle '[^\ufffd]+'.*", found.message), found.message

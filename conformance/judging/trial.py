@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,10 @@ class Trial:
             return f"the result is {got.item():g}, where there is none: that is None"
         return f"the result has shape {list(got.shape)}, not {list(expected.shape)}"
 
+    def _told(self, wrong: str, got: np.ndarray, answer: Answer, name: str, part: str) -> str:
+        """What is wrong: of a text the text."""
+        return _texts(got, answer.value, name) if part in self.operation.texts else wrong
+
     def _declaring(self, key: str, choice: Any) -> str:
         """How an adapter says that what came out is meant; a package of a layout has none that could."""
         if self.subject.description.layout:
@@ -325,9 +330,8 @@ class Trial:
     ) -> None:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
         if got.shape != answer.value.shape:
-            raise Nonconformance(
-                self._about(call, part) + self._shapes(got, answer.value) + _ids(got, answer.value, name), call
-            )
+            wrong = self._shapes(got, answer.value) + _ids(got, answer.value, name)
+            raise Nonconformance(self._about(call, part) + self._told(wrong, got, answer, name, part), call)
         chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
         error = deviation(f64(got), answer.value, lambda: self._dtypes(call)(part))
         if within(error[chosen], answer.budget[chosen]).all():
@@ -343,8 +347,10 @@ class Trial:
         used = native if self.precision is Precision.NATIVE else answer
         hint = f"; it meets class native{self._declaration()}" if fits_native else ""
         self._record(error[chosen], used, chosen, self.precision)
-        text = self._about(call, part) + described(got, used, error, chosen, name) + hint
-        raise Nonconformance(text, call, native=fits_native)
+        wrong = described(got, used, error, chosen, name) + hint
+        raise Nonconformance(
+            self._about(call, part) + self._told(wrong, got, used, name, part), call, native=fits_native
+        )
 
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:
         """Make a call whose answer (an array, or arrays by the name of the part) is known exactly: tolerance zero.
@@ -473,6 +479,15 @@ def _listed(got: Mapping[str, np.ndarray]) -> str:
 
 _FEW = 16
 """Ids that a line has room for."""
+
+
+def _texts(got: np.ndarray, expected: np.ndarray, name: str) -> str:
+    """Two texts, from a little before the character at which they part."""
+    texts = ["".join(map(chr, points.astype(np.int64))) for points in (got, expected)]
+    parted = next((at for at, pair in enumerate(zip_longest(*texts)) if len(set(pair)) > 1), 0)
+    start = max(0, parted - _FEW // 2)
+    own, right = (repr(text[start : start + _FEW]) for text in texts)
+    return f"{own}, {name} {right}" + (f", from character {start} on" if start else "")
 
 
 def _ids(got: np.ndarray, expected: np.ndarray, name: str) -> str:
