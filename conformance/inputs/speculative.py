@@ -11,7 +11,7 @@ import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.inputs.drafting import generate_calls
-from inferspec.conformance.strategies import Pick, calls
+from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.spec.lossless import Cell, History, Pair, Row
 from inferspec.spec.numerics import DECISIVE, f64, mass_slack, round_to
 from inferspec.spec.speculative import Verify
@@ -292,6 +292,20 @@ def unlikely_drafts(pick: Pick) -> Call:
     return call.having(draft_probs=q, target_probs=p, uniform=uniform)
 
 
+def possible(source: Calls) -> Calls:
+    """The calls of `source`, in which a draft that its row cannot give has the probability of the likeliest id there."""
+
+    def build(pick: Pick, **options: Any) -> Call:
+        call = source.build(pick, **options)
+        q = call.arguments["draft_probs"].copy()
+        for row, token in zip(q, call.arguments["draft_tokens"], strict=True):
+            if not row[token]:
+                row[[token, np.argmax(row)]] = row[[np.argmax(row), token]]
+        return call.having(draft_probs=q)
+
+    return source.rebuilt(build)
+
+
 @calls
 def probabilities_in_views(pick: Pick) -> Call:
     """Rows of probabilities laid out as a view; all rows are the first where one has to stand for all."""
@@ -300,7 +314,15 @@ def probabilities_in_views(pick: Pick) -> Call:
     if view == "broadcast":
         rows = call.arguments[name]
         call = call.having(**{name: np.repeat(rows[:1], len(rows), axis=0)})
+        if name == "draft_probs":
+            call = call.having(draft_tokens=_of_one_row(call.arguments["draft_tokens"], rows[0]))
     return call.viewing(name, view)
+
+
+def _of_one_row(tokens: Any, row: np.ndarray) -> Any:
+    """Drafts that a row can give: the first stands for those that it cannot."""
+    given = [token if row[token] else tokens[0] for token in tokens]
+    return np.array(given, tokens.dtype) if isinstance(tokens, np.ndarray) else given
 
 
 SHAPES = ((2, 1), (3, 1), (2, 2), (4, 1), (3, 2), (2, 3))
