@@ -146,9 +146,14 @@ class Calls(Inputs):
         """The envelope keys that are narrowed, and to what."""
         return self._asked
 
+    @property
+    def insisted(self) -> Sequence[str]:
+        """The keys that are narrowed and do not yield."""
+        return [key for key in self._asked if key not in self._yielding]
+
     def narrowed(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
         """What may be picked of an envelope; OutsideEnvelope when nothing is left of a key."""
-        strict = {key: values for key, values in self._asked.items() if key not in self._yielding}
+        strict = {key: self._asked[key] for key in self.insisted}
         wanted = {**self._preferred, **self._asked}
         claimed = {key: values for key, values in wanted.items() if meet(envelope[key], values)}
         return narrow(envelope, {**claimed, **strict})

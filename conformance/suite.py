@@ -115,9 +115,9 @@ class Inputs:
     """Anything that can make inputs inside an envelope of tapes (`strategies.Calls`)."""
 
     @property
-    def asked(self) -> Mapping[str, Any]:
-        """The envelope keys that are narrowed, and to what."""
-        return {}
+    def insisted(self) -> Sequence[str]:
+        """The envelope keys of which no other choices can be made."""
+        return ()
 
     def within(self, envelope: Mapping[str, Any]) -> Callable[[bytes], Any]:
         raise NotImplementedError
@@ -194,7 +194,7 @@ class Test:
                     trial.failed(failure, drawn)
                     raise
 
-        trial.insisted = [key for inputs in self.inputs.values() for key in inputs.asked]
+        trial.insisted = [key for inputs in self.inputs.values() for key in inputs.insisted]
         if self.inputs:
             self._drawn(
                 example,

@@ -174,6 +174,18 @@ def test_the_only_choice_that_is_claimed_is_not_said_to_be_left_out():
     assert "'dtypes': []" not in trial.outcome.message
 
 
+def test_a_choice_that_a_test_prefers_and_does_not_insist_on_is_not_said_to_be_left_out():
+    class Short(rope.RoPE):
+        def guard(self, a):
+            if a.x.shape[1] > 8:
+                raise ValueError("too long")
+            super().guard(a)
+
+    found = outcome("test_no_position_of_a_long_sequence_of_large_heads_is_wrong", RoPE=Short)
+    assert found.state == "overclaimed"
+    assert "head_dims of" not in found.message
+
+
 def test_the_line_that_declares_another_answer_keeps_what_is_declared():
     test = next(one for one in all_tests() if one.requirement.id == "GEN-06")
     kept = contract("generation").operation("generate")
