@@ -3,6 +3,7 @@
 from inferspec.conformance.inputs.scheduler import chunked, overtaken, single, voided, voided_again, workloads
 from inferspec.conformance.inputs.scheduler_pools import (
     computed_again_in_chunks,
+    giving_way_beside_a_long_prompt,
     growing,
     growing_alike,
     growing_as_one,
@@ -90,6 +91,11 @@ def test_chunks_have_blocks_of_their_own(subject, call):
 
 @requirement(spec.SCHED_08, call=chunked(), share=0.4)
 def test_chunks_have_room_at_the_edges_of_blocks(subject, call):
+    keeps(subject, call, Check.BLOCKS, Check.APART)
+
+
+@requirement(spec.SCHED_08, call=giving_way_beside_a_long_prompt(), share=0.05)
+def test_chunks_have_room_beside_one_that_gives_way(subject, call):
     keeps(subject, call, Check.BLOCKS, Check.APART)
 
 

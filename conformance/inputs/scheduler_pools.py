@@ -77,6 +77,21 @@ def beside_a_long_prompt(pick: Pick) -> Call:
     return script.end()
 
 
+@several
+def giving_way_beside_a_long_prompt(pick: Pick) -> Call:
+    """Two requests grow until one gives way to the other, while a prompt of a larger priority is computed in chunks."""
+    script = Script(pick, budgets=(2, 1, 3, 5))
+    script.most, size = 8, script.size
+    for priority in (2, 1):
+        script.add(script.tokens(1), 2 * size + 6, priority=priority)
+    for _ in range(3):
+        script.do("step")
+    # So long that both have filled a block more before it is computed.
+    long = script.add(script.tokens(script.budget * (size + pick.size(3, 5))), 2, priority=3)
+    script.blocks = blocks_of(script.slots[long], size) + 2 * blocks_of(4, size) + pick.size(0, 1)
+    return script.end()
+
+
 @caching
 def growing_alike(pick: Pick) -> Call:
     """Requests that begin alike and generate more than there is room for; one ends soon, and who was preempted runs again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inferspec.spec.block_manager import blocks_of
 from inferspec.spec.scheduler import Chunk, Entry, Scheduler, Serving, Step
 from inferspec.spec.serving import Request
 
@@ -115,6 +116,16 @@ def not_at_the_edge(self: Scheduler, s: Serving, entry: Entry) -> bool:
     if not entry.table.num_tokens % s.manager.block_size and s.manager.block_size > 1:
         return True
     return Scheduler.makes_room(self, s, entry)
+
+
+def short_where_others_give_way(self: Scheduler, s: Serving) -> Step:
+    """In a step in which one gives way the next block of a prompt that is computed in chunks is not taken yet."""
+    step = Scheduler.schedule(self, s)
+    for chunk in step.prefills if step.preempted else ():
+        if not chunk.samples:
+            blocks = blocks_of(chunk.start + len(chunk.tokens), s.manager.block_size)
+            chunk.block_ids = list(chunk.block_ids)[: blocks - 1]
+    return step
 
 
 def computes_hits(self: Scheduler, s: Serving, entry: Entry) -> None:

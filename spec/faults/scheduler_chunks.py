@@ -118,6 +118,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/pull/7380",
     ),
     _fault(
+        "short-where-others-give-way",
+        "a prompt's chunk is a block short in a step in which another request gives way",
+        spec.SCHED_08,
+        {"schedule": changes.short_where_others_give_way},
+        TIRED,
+    ),
+    _fault(
         "computes-hits",
         "what is cached is computed again, into blocks that others read",
         spec.SCHED_08,
