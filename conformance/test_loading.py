@@ -158,6 +158,11 @@ def test_another_dtype_of_as_many_bits_in_the_config_gives_the_model_of_the_file
     gives_their_model(subject, call, key, "bfloat16" if call.features["dtypes"] == "float16" else "float16")
 
 
+@requirement(spec.LOAD_31, call=folder_calls(forms=["folder"], packing=["4-bit", "mixed"], habits=()), share=0.05)
+def test_quantised_folders_of_older_mlx_lm_are_used(subject, call):
+    subject.agrees(as_older_mlx_lm_writes(call))
+
+
 @requirement(spec.LOAD_04, call=folder_calls(forms=FOLDERS, tied=[True]), share=0.3)
 def test_a_tied_model_has_no_head_of_its_own(subject, call):
     subject.agrees(call)
@@ -239,11 +244,6 @@ def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, c
 @requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=[*PACKED, "mixed"]), share=0.1)
 def test_quantised_folders_of_mlx_lm_are_used(subject, call):
     subject.agrees(as_mlx_lm_writes(call))
-
-
-@requirement(spec.LOAD_06, call=folder_calls(forms=["folder"], packing=["4-bit", "mixed"], habits=()), share=0.05)
-def test_quantised_folders_of_older_mlx_lm_are_used(subject, call):
-    subject.agrees(as_older_mlx_lm_writes(call))
 
 
 @requirement(spec.LOAD_06, call=folder_calls(forms=FOLDERS, packing=PACKED), share=0.3)

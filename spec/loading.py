@@ -449,6 +449,13 @@ LOAD_30 = _load(
     "a config.json that says another dtype than its tensors are stored in gives their model, in either dtype",
     source="transformers, whose models are in the config's dtype; mlx-lm, whose are in that of the tensors; PROPERTIES X4",
 )
+LOAD_31 = _load(
+    "LOAD-31",
+    "under quantization a layer's own entry may be true, packed as the model is, or false, and what is never packed have one "
+    "of false, as older mlx-lm wrote them",
+    Level.SHOULD,
+    source="mlx-lm before https://github.com/ml-explore/mlx-lm/pull/349",
+)
 
 
 CONTRACT = Contract(

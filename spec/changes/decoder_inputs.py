@@ -24,10 +24,13 @@ def base_kept_by(key: Callable[[float, int], Any]) -> Change:
     return {"theta": theta}
 
 
-def pairs_of_the_first(self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> tuple[Any, Any]:
+def pairs_of_the_first(
+    self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact
+) -> tuple[np.ndarray, np.ndarray]:
     """Tables of RoPE have the pairs of the first model's heads: others of the same base get the first of them, or too few."""
-    cos, sin = Decoder.rotation(self, positions, first_of(self, self.theta(a.config), dim), a, m)
-    return tuple(np.resize(x, (*x.shape[:-1], dim // 2)) for x in (cos, sin))
+    tables = Decoder.rotation(self, positions, first_of(self, self.theta(a.config), dim), a, m)
+    cos, sin = (np.resize(x, (*x.shape[:-1], dim // 2)) for x in tables)
+    return cos, sin
 
 
 def eps_of_the_first(self: Decoder, name: str, config: Mapping[str, Any]) -> float:

@@ -31,6 +31,7 @@ from inferspec.spec.loading import (
     LOAD_24,
     LOAD_25,
     LOAD_30,
+    LOAD_31,
 )
 from inferspec.spec.mistakes import promotes, remembers
 
@@ -286,7 +287,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "loading-entries-have-bits",
         "the entry of a layer that is true, packed as the model, is asked for its bits",
-        LOAD_06,
+        LOAD_31,
         {"configured": changes.entries_have_bits},
         "what mlx-lm wrote before https://github.com/ml-explore/mlx-lm/pull/349",
     ),
