@@ -106,11 +106,6 @@ def keeps_all(subject, call):
         raise Nonconformance(f"of drafts {listed(drafts)} from the target's own rows came {listed(seen)}", call)
 
 
-@requirement(spec.SPEC_06, call=unlikely_drafts(), share=0.5)
-def test_a_draft_that_its_own_row_calls_impossible_is_kept_if_the_target_can_give_it(subject, call):
-    subject.agrees(call)
-
-
 @requirement(spec.SPEC_07, call=verify_calls(rows=one_hot, edge=True))
 def test_rows_of_greedy_decoding_are_decided_exactly(subject, call):
     subject.agrees(call)
@@ -352,3 +347,8 @@ def test_uniform_numbers_outside_their_range_are_refused(subject, call, place, b
     uniform = call.arguments["uniform"].copy()
     uniform[place % len(uniform)] = bad
     refuses(subject, call.having(uniform=uniform))
+
+
+@requirement(spec.SPEC_63, call=unlikely_drafts(), share=0.5)
+def test_a_draft_that_its_own_row_calls_impossible_is_kept_if_the_target_can_give_it(subject, call):
+    subject.agrees(call)

@@ -297,5 +297,11 @@ SPEC_62 = _loop(
     Level.SHOULD,
     source="Holtzman et al. 2020; PROPERTIES SA2",
 )
+SPEC_63 = _verify(
+    "SPEC-63",
+    "a draft that its own row calls impossible is kept if the target can give it",
+    level=Level.SHOULD,
+    source=f"{PAPER}; vLLM 0.33 rejects it",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

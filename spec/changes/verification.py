@@ -206,6 +206,10 @@ def by_division(self: Verify, uniform: float, q: float, p: float) -> bool:
         return bool(np.float32(uniform) < np.float32(p) / np.float32(q))
 
 
+def nothing_impossible(self: Verify, uniform: float, q: float, p: float) -> bool:
+    return q > 0 and Verify.keeps(self, uniform, q, p)
+
+
 def by_logarithms(self: Verify, uniform: float, q: float, p: float) -> bool:
     with np.errstate(divide="ignore"):
         log_u, log_q, log_p = np.log(np.array([uniform, q, p], np.float32))

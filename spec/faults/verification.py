@@ -36,6 +36,7 @@ from inferspec.spec.speculative_sentences import (
     SPEC_21,
     SPEC_22,
     SPEC_55,
+    SPEC_63,
     VERIFY,
 )
 
@@ -260,7 +261,7 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
     _keeps(
         "verify-zero-by-zero",
         "a draft of probability 0 is rejected, though the target can give it",
-        SPEC_06,
+        SPEC_63,
         lambda s, u, q, p: q > 0 and u * q < p,
         TIRED,
     ),
@@ -510,5 +511,12 @@ VERIFY_VARIANTS: tuple[Variant, ...] = (
     Variant("verify-by-logarithms", "logarithms are compared, in float32", VERIFY, {"keeps": changes.by_logarithms}),
     Variant("verify-all-at-once", "every draft is decided, the last one first", VERIFY, {"kept": changes.all_at_once}),
     Variant("verify-by-search", "ids are drawn by a search in the normalised cdf", VERIFY, {"draw": changes.by_search}),
+    Variant(
+        "verify-nothing-impossible",
+        "a draft that its own row calls impossible is rejected, as in vLLM",
+        VERIFY,
+        {"keeps": changes.nothing_impossible},
+        unmet=("SPEC-63",),
+    ),
     Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": changes.in_float32}),
 )
