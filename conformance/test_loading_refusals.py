@@ -1,5 +1,6 @@
 """Does an implementation refuse to load what it cannot load rightly?"""
 
+from inferspec.conformance.checkpoints.folders import GROWN
 from inferspec.conformance.inputs.loading import FOLDERS, PACKED, damaged_calls, folder_calls, gguf_calls
 from inferspec.conformance.properties.common import refuses
 from inferspec.conformance.properties.decoder import is_not_taken_for, refuses_naming
@@ -319,6 +320,16 @@ def test_a_tensor_that_has_too_few_bytes_before_others_is_refused(subject, call)
 @requirement(spec.LOAD_15, call=damaged_calls(forms=["gguf"]), share=0.3)
 def test_gguf_files_that_are_not_whole_are_refused(subject, call):
     refuses(subject, call)
+
+
+@requirement(
+    spec.LOAD_15,
+    call=gguf_calls(forms=["gguf"], gguf_types=["F32", "F16"], habits=(), layers=(1,)),
+    share=0.03,
+)
+def test_a_gguf_file_with_a_text_or_a_list_that_is_longer_than_itself_is_refused(subject, call):
+    for damage in GROWN:
+        refuses(subject, call.having(damage=damage))
 
 
 def is_right_or_refused(subject, call, key):

@@ -17,6 +17,9 @@ from inferspec.conformance.checkpoints import NAME, Weights, cut, gguf, safetens
 FEW = 2
 """Bytes that a tensor lacks whose entry gives it too few: those of a number, or of half a one."""
 
+GROWN = {"long text": "general.name", "long list": "tokenizer.ggml.token_type"}
+"""What a GGUF file says to be longer than the file itself: damage -> key."""
+
 
 @dataclass(frozen=True)
 class _How:
@@ -37,8 +40,8 @@ def write(
     written: Collection[str] = (),
 ) -> Path:
     """Write a model in one of the contract's forms, with one of its damages (or "no tensor": a file lacks one that the index
-    places in it, or "few data within": the entry of the first tensor of a file gives it too few bytes) and any of its habits;
-    return the path to load.
+    places in it, or "few data within": the entry of the first tensor of a file gives it too few bytes, or one of GROWN) and any
+    of its habits; return the path to load.
 
     lost: how many bytes a file that is cut short lacks; of those with as many or fewer nothing is left.
     """
@@ -62,7 +65,8 @@ def write(
 def _gguf(folder: Path, config: Mapping[str, Any], weights: Weights, how: _How) -> Path:
     path = folder / "model.gguf"
     alignment = next((bytes for habit, bytes in gguf.ALIGNMENTS.items() if habit in how.written), gguf.ALIGNMENT)
-    data = gguf.content(config, weights, alignment, how.written, past_the_end=how.damage == "beyond")
+    grown = GROWN.get(how.damage, "")
+    data = gguf.content(config, weights, alignment, how.written, past_the_end=how.damage == "beyond", grown=grown)
     if how.damage == "cut short":
         # The last tensor may be padded, and is whole without that.
         data = cut(data, how.lost + alignment - 1)

@@ -79,10 +79,12 @@ def content(
     alignment: int = ALIGNMENT,
     written: Collection[str] = (),
     past_the_end: bool = False,
+    grown: str = "",
 ) -> bytes:
     """The bytes of a GGUF file. Packed matrices are written as the blocks whose scales and minima they have.
 
-    past_the_end: the tensor whose data are last is said to begin where the file ends.
+    past_the_end: the tensor whose data are last is said to begin where the file ends. grown: the key of a text or a list that
+    is said to be 2^32 longer than it is.
     """
     names = {name: _tensor(name) for name in weights if name.endswith((".weight", ".bias"))}
     tensors = {tensor: block_type(name, weights) for name, tensor in names.items()}
@@ -99,7 +101,7 @@ def content(
     if "whole header" in written:
         metadata["drawn.notes"] = ""
         metadata["drawn.notes"] = "x" * (alignment - len(_header(metadata, infos)) % alignment)
-    data = _header(metadata, infos)
+    data = _header(metadata, infos, grown)
     data += b"\0" * (-len(data) % alignment)
     padded = [data_of[name] + b"\0" * (-len(data_of[name]) % alignment) for name in stored]
     if "unpadded end" in written:
@@ -107,9 +109,17 @@ def content(
     return data + b"".join(padded)
 
 
-def _header(metadata: Mapping[str, Any], infos: Collection[bytes]) -> bytes:
-    pairs = [_text(key) + _value(value) for key, value in metadata.items()]
+def _header(metadata: Mapping[str, Any], infos: Collection[bytes], grown: str = "") -> bytes:
+    values = {key: _value(value) for key, value in metadata.items()}
+    pairs = [_text(key) + (_grown(value) if key == grown else value) for key, value in values.items()]
     return struct.pack("<4sIQQ", b"GGUF", 3, len(infos), len(pairs)) + b"".join((*pairs, *infos))
+
+
+def _grown(value: bytes) -> bytes:
+    """A text or a list that is said to be 2^32 longer than it is."""
+    at = 4 if value.startswith(struct.pack("<I", 8)) else 8
+    (length,) = struct.unpack_from("<Q", value, at)
+    return value[:at] + struct.pack("<Q", length + 2**32) + value[at + 8 :]
 
 
 def _info(name: str, shape: tuple[int, ...], kind: str, place: int) -> bytes:

@@ -149,6 +149,16 @@ FAULTS: tuple[Fault, ...] = (
         {"guard_files": refusals.tolerates("few data within")},
         "https://github.com/ml-explore/mlx/issues/3363",
     ),
+    *(
+        Fault(
+            f"loading-gguf-{kind}-lengths-in-32-bits",
+            f"the length of a {kind} in a GGUF file is kept in 32 bits, and what is left of one past the file's end is read",
+            LOAD_15,
+            {"guard_files": refusals.tolerates(f"long {kind}")},
+            "the kind of https://github.com/ml-explore/mlx/pull/4212",
+        )
+        for kind in ("text", "list")
+    ),
     Fault(
         "loading-gguf-beyond",
         "the sizes of a GGUF file's tensors are compared with its own, and where they begin is not",
