@@ -88,7 +88,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *(
         Fault(
-            f"paged-backward-{name}",
+            f"paged-backward-{name.replace('_', '-')}",
             f"tokens of {name} that lie backwards are read in the order in which they lie",
             spec.PAGED_21,
             rows_in_order_of_memory(name),

@@ -376,7 +376,7 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
     Fault("verify-no-lists", "a list of drafts is refused", SPEC_13, {"guard": changes.no_lists}, TIRED),
     *(
         Fault(
-            f"verify-backward-{name}",
+            f"verify-backward-{name.replace('_', '-')}",
             f"rows of {name} that lie backwards are read in the order in which they lie",
             SPEC_14,
             rows_in_order_of_memory(name),
