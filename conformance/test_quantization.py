@@ -77,7 +77,7 @@ def test_weights_that_fill_their_range_come_back(subject, call):
     round_trips(subject, call)
 
 
-@requirement(spec.QUANT_01, call=weights(group_sizes=[128], bits=[4]), share=0.1)
+@requirement(spec.QUANT_01, call=weights.strict()(group_sizes=[128], bits=[4]), share=0.1)
 def test_weights_are_quantised_to_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
     round_trips(subject, call.without("group_size", "bits"))
 
@@ -296,7 +296,7 @@ def test_weights_are_codes_times_scale_plus_bias(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.DEQ_13, call=matrices(group_sizes=[128], bits=[4]), share=0.1)
+@requirement(spec.DEQ_13, call=matrices.strict()(group_sizes=[128], bits=[4]), share=0.1)
 def test_parts_are_of_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
     subject.agrees(call.without("group_size", "bits"))
 

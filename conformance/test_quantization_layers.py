@@ -303,7 +303,7 @@ def test_a_layer_refuses_a_grid_of_nothing(subject, call, bad):
     refuses(subject, call.having(**bad))
 
 
-@requirement(spec.QLIN_14, call=layers(group_sizes=[128], bits=[4]), share=0.1)
+@requirement(spec.QLIN_14, call=layers.strict()(group_sizes=[128], bits=[4]), share=0.1)
 def test_a_layer_has_4_bits_and_groups_of_128_where_nothing_is_said(subject, call):
     subject.agrees(call.without("group_size", "bits"))
 

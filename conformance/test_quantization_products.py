@@ -84,7 +84,7 @@ def test_weights_are_transposed_where_nothing_is_said(subject, call):
     subject.agrees(call.without("transpose"))
 
 
-@requirement(spec.QMM_18, call=product_calls(group_sizes=[128], bits=[4]), share=0.1)
+@requirement(spec.QMM_18, call=product_calls.strict()(group_sizes=[128], bits=[4]), share=0.1)
 def test_products_are_with_4_bits_in_groups_of_128_where_nothing_is_said(subject, call):
     subject.agrees(call.without("group_size", "bits"))
 

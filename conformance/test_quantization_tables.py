@@ -162,7 +162,7 @@ def test_no_tokens_give_no_rows(subject, call, axis):
     subject.expects(call.having(tokens=none), np.zeros((*none.shape, features)))
 
 
-@requirement(spec.QEMB_22, call=lookup_calls(group_sizes=[128], bits=[4]), share=0.1)
+@requirement(spec.QEMB_22, call=lookup_calls.strict()(group_sizes=[128], bits=[4]), share=0.1)
 def test_a_table_has_4_bits_and_groups_of_128_where_nothing_is_said(subject, call):
     subject.agrees(call.without("group_size", "bits"))
 

@@ -19,6 +19,7 @@ from inferspec.conformance.envelope import meet
 from inferspec.conformance.inputs.rope_scaling import scaled_rope, under_a_key
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.numerics import numpy_dtype, round_to
+from inferspec.spec.quantization import GROUP_SIZES
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
 
 THETAS = (500.0, 10.5, 12345.5, 1e6)
@@ -53,6 +54,10 @@ class Models(Calls):
         if plain and "packing" not in self.asked:
             envelope = {**envelope, "packing": plain}
         return super().within(envelope)
+
+    def narrowed(self, envelope: Mapping[str, Any]) -> dict[str, Any]:
+        """Single layers may have any group size that a subject has, whichever the model is asked with."""
+        return {**super().narrowed(envelope), "override_sizes": envelope["group_sizes"]}
 
 
 @dataclass(frozen=True)
@@ -266,6 +271,8 @@ def _packing(pick: Pick, config: dict[str, Any], name: str, inputs: int, mixed: 
     entry = config["quantization"]
     if mixed and pick.random.random() < 0.5:
         override = OVERRIDES[pick.random.integers(len(OVERRIDES))]
+        if override and override["group_size"] not in pick.envelope.get("override_sizes", GROUP_SIZES):
+            override = {**override, "group_size": entry["group_size"]}
         if not override or inputs % override["group_size"] == 0:
             entry[name] = override
             return (override["group_size"], override["bits"]) if override else None

@@ -22,8 +22,10 @@ from inferspec.spec.llama import CONTRACT
 
 any_forward_calls = calls(partial(forward, kind=LLAMA))
 any_incremental_calls = calls(partial(incremental, kind=LLAMA))
-forward_calls = Models(partial(forward, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
-incremental_calls = Models(partial(incremental, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
+forward_calls = Models(partial(forward, kind=LLAMA), preferred=USUAL, yielding=["group_sizes"])(rope_types=UNSCALED)
+incremental_calls = Models(partial(incremental, kind=LLAMA), preferred=USUAL, yielding=["group_sizes"])(
+    rope_types=UNSCALED
+)
 rewinding_calls = Models(partial(rewinding, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
 low_gate_calls = Models(partial(low_gates, kind=LLAMA), preferred=USUAL)(rope_types=UNSCALED, packing=["dense"])

@@ -12,7 +12,7 @@ from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import OutsideEnvelope
 from inferspec.conformance.inputs.embedding import LARGE, with_borders
 from inferspec.conformance.inputs.linear import with_rows
-from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Pick, among, any_of, calls, in_reach
+from inferspec.conformance.strategies import EDGES, MODEL_WIDTHS, ODD_TILES, Calls, Pick, among, any_of, in_reach
 from inferspec.spec.numerics import f64, largest, round_to
 from inferspec.spec.quantization import GROUP_SIZES, restored
 
@@ -34,6 +34,12 @@ EXAMPLES = {
     LOOKUP: Call(LOOKUP, {**_parts, "tokens": np.array([1, 0], np.int32)}),
     HEAD: Call(HEAD, {**_parts, "x": np.ones((1, 32), np.float32)}),
 }
+
+
+def calls(build: Callable[..., Any]) -> Calls:
+    """Make a function of a `Pick` the inputs of tests; of who has none of the group sizes that are asked for, others are."""
+    return Calls(build, yielding=["group_sizes"])
+
 
 Sizes = Callable[[Pick, int], tuple[int, int, int]]
 """Draws rows of x, rows of weights, and groups to a row, for a group size."""

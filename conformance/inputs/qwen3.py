@@ -22,8 +22,10 @@ from inferspec.spec.qwen3 import CONTRACT
 
 any_forward_calls = calls(partial(forward, kind=QWEN3))
 any_incremental_calls = calls(partial(incremental, kind=QWEN3))
-forward_calls = Models(partial(forward, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED)
-incremental_calls = Models(partial(incremental, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED)
+forward_calls = Models(partial(forward, kind=QWEN3), preferred=USUAL, yielding=["group_sizes"])(rope_types=UNSCALED)
+incremental_calls = Models(partial(incremental, kind=QWEN3), preferred=USUAL, yielding=["group_sizes"])(
+    rope_types=UNSCALED
+)
 rewinding_calls = Models(partial(rewinding, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED)
 scaled_calls, scaled_incremental_calls = forward_calls(**SCALED), incremental_calls(**SCALED)
 low_gate_calls = Models(partial(low_gates, kind=QWEN3), preferred=USUAL)(rope_types=UNSCALED, packing=["dense"])
