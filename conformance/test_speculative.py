@@ -253,7 +253,9 @@ def test_a_top_k_of_one_leaves_nothing_to_chance(subject, call):
     subject.agrees(call.having(top_k=1))
 
 
-@requirement(spec.SPEC_34, call=quarters_calls(temperatures=["one"], filters=["top_k"]), share=0.05)
+@requirement(
+    spec.SPEC_34, call=halves_calls(shapes=((1, 2),), size=2, temperatures=["one"], filters=["top_k"]), share=0.05
+)
 def test_a_top_k_of_the_whole_vocabulary_leaves_all(subject, call):
     subject.agrees(with_all_left(call))
 
