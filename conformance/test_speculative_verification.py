@@ -25,8 +25,14 @@ from inferspec.conformance.inputs.speculative import (
     verify_calls,
 )
 from inferspec.conformance.judging.trial import Nonconformance
-from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, listed, refuses
-from inferspec.conformance.strategies import among, bottom_up, in_views
+from inferspec.conformance.properties.common import (
+    claimed,
+    depends_on_arguments_alone,
+    keeps_arguments,
+    listed,
+    refuses,
+)
+from inferspec.conformance.strategies import HALF, among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import speculative_sentences as spec
 from inferspec.spec.lossless import cells, gone_on, joint
@@ -173,12 +179,9 @@ def test_probabilities_are_compared_in_float32(subject, call):
     subject.agrees(call)
 
 
-@requirement(
-    spec.SPEC_11,
-    call=verify_calls(rows=fine, close=True, dtypes=["float32"], narrow_drafts=("bfloat16", "float16")),
-    share=0.05,
-)
+@requirement(spec.SPEC_11, call=verify_calls(rows=fine, close=True, dtypes=HALF, target="float32"), share=0.2)
 def test_drafts_in_half_precision_are_compared_in_float32_or_refused(subject, call):
+    claimed(subject, "dtypes", "float32", ["float32"])
     if not subject.observe(call).raised:
         subject.agrees(call)
 

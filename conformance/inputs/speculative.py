@@ -162,18 +162,18 @@ def verify_calls(
     near: bool = False,
     edge: bool = False,
     level: bool = False,
-    narrow_drafts: tuple[str, ...] = (),
+    target: str = "",
 ) -> Call:
     """Drafts that are kept up to a place, chosen first and if their rows allow it.
 
     ends: "anywhere", at a "rejection" if there can be one, or at "none". close: uniform numbers lie so near to where a draft
     is kept that arithmetic in a narrow dtype would not tell. near: the last one lies as near to where an id ends. edge: uniform numbers are 0, tiny, or just below 1.
     level: the draft that is rejected has a uniform number at which it is neither more nor less likely than the target has it.
-    narrow_drafts: dtypes of the draft's rows where they are not the target's.
+    target: the dtype of the target's rows where it is not the draft's.
     """
     dtype, count, size = pick("dtypes"), pick.one_of(*counts), pick.upto("vocabulary", *sizes)
     q, p = rows(pick, count, size)
-    q, p = round_to(q, pick.one_of(*narrow_drafts) if narrow_drafts else dtype), round_to(p, dtype)
+    q, p = round_to(q, dtype), round_to(p, target or dtype)
     stop = pick.size(0, count) if ends != "none" else count
     if ends == "rejection":
         stop = min(stop, count - 1)
