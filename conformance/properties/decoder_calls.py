@@ -149,7 +149,7 @@ SQUARES_PAST_FLOAT16 = 2.0**12
 
 def with_loud(call: Call, part: str, times: float) -> Call:
     """The call on a model whose weights of that name are so many times as large: the residual stream by its embedding or by its
-    up projections, the heads' queries by their projection."""
+    up projections, the heads' queries and the gates by their own."""
     weights = call.arguments["weights"]
     loud = {name: x * x.dtype.type(times) for name, x in weights.items() if name.endswith(f"{part}.weight")}
     return call.having(weights={**weights, **loud})

@@ -265,7 +265,7 @@ FAULTS: tuple[Fault, ...] = (
         "rows of the table that lie backwards are read in the order in which they lie",
         EMB_04,
         rows_in_order_of_memory("weight"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault(
         "embedding-weight-strides",

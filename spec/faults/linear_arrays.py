@@ -68,14 +68,14 @@ FAULTS: tuple[Fault, ...] = (
         "rows of x that lie backwards are read in the order in which they lie",
         LIN_05,
         rows_in_order_of_memory("x"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault(
         "linear-backward-weight-rows",
         "rows of the weight that lie backwards are read in the order in which they lie",
         LIN_05,
         rows_in_order_of_memory("weight"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault(
         "linear-one-stride-for-batches",

@@ -379,7 +379,7 @@ FAULTS: tuple[Fault, ...] = (
         "rows of x that lie backwards are read in the order in which they lie",
         MLP_07,
         rows_in_order_of_memory("x"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault("mlp-x-strides", "x is read as if it were contiguous", MLP_07, ignores_strides("x"), "PROPERTIES X1"),
     Fault(

@@ -494,7 +494,7 @@ FAULTS: tuple[Fault, ...] = (
         "rows of x that lie backwards are read in the order in which they lie",
         QMM_09,
         rows_in_order_of_memory("x"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault(
         "quantized-matmul-many-rows-apart-in-16-bits",

@@ -122,7 +122,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-tail-unwritten", "channels after the 1024th are never written", contract.RMS_09, leaves_unwritten(lambda result: result[..., :1024]), TIRED),
     Fault("rms-ignores-strides", "x is read as if it were contiguous", contract.RMS_10, ignores_strides("x"), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-rows-apart-in-16-bits", "how far rows lie apart is kept in 16 bits", contract.RMS_10, steps_of_16_bits("x"), f"the kind of {FAR_ROWS}"),
-    Fault("rms-backward-rows", "rows that lie backwards are read in the order in which they lie", contract.RMS_10, rows_in_order_of_memory("x"), BACKWARD_ROWS),
+    Fault("rms-backward-rows", "rows that lie backwards are read in the order in which they lie", contract.RMS_10, rows_in_order_of_memory("x"), f"the kind of {BACKWARD_ROWS}"),
     Fault("rms-heads-ignore-strides", "rows of 128 features are read as if they were contiguous, as heads of a joint projection are not", contract.RMS_10, only_where(lambda a: a.x.shape[-1] == 128 != a.x.size, ignores_strides("x")), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-heads-beside-others", "some of the heads of each token are read as if those of all tokens lay side by side", contract.RMS_10, only_where(beside_room("x"), ignores_strides("x")), "https://github.com/turboderp-org/exllamav2/issues/554"),
     Fault("rms-second-pass-ignores-strides", "statistics come from the right elements, scaled values from the wrong ones", contract.RMS_10, {"normalised": changes.contiguous_second_pass}, "https://github.com/ModelTC/LightLLM/issues/1467"),

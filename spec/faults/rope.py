@@ -114,7 +114,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-changes-single-tokens", "past the prompt single tokens in float32 are turned in place", contract.ROPE_17, only_where(lambda a: a.x.shape[1] == 1 and a.x.dtype == np.float32 and a.offset is not None, mutates("x")), TIRED),
     Fault("rope-changes-prompts", "prompts from 32 tokens on are turned in place", contract.ROPE_17, only_where(lambda a: a.x.shape[1] >= 32, mutates("x")), TIRED),
     Fault("rope-heads-apart-in-16-bits", "how far heads lie apart is kept in 16 bits", contract.ROPE_15, steps_of_16_bits("x"), f"the kind of {FAR_ROWS}"),
-    Fault("rope-backward-heads", "heads that lie backwards are read in the order in which they lie", contract.ROPE_15, rows_in_order_of_memory("x"), BACKWARD_ROWS),
+    Fault("rope-backward-heads", "heads that lie backwards are read in the order in which they lie", contract.ROPE_15, rows_in_order_of_memory("x"), f"the kind of {BACKWARD_ROWS}"),
     Fault("rope-heads-beside-others", "some of the heads of each token are read as if those of all tokens lay side by side", contract.ROPE_15, only_where(beside_room("x"), ignores_strides("x")), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rope-rows-own-places-contiguous", "of several rows at places of their own x is read as if it were contiguous", contract.ROPE_15, only_where(lambda a: isinstance(a.offset, list) and a.x.shape[0] > 1 and a.x.shape[1] > 1, ignores_strides("x")), f"{MLX}d40e76809"),
     Fault("rope-single-tokens-strides", "the path of single tokens reads x as if it were contiguous", contract.ROPE_15, only_where(lambda a: a.x.shape[1] == 1, ignores_strides("x")), TIRED),

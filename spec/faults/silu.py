@@ -205,7 +205,7 @@ FAULTS: tuple[Fault, ...] = (
         "rows that lie backwards are read in the order in which they lie",
         SILU_06,
         rows_in_order_of_memory("x"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault("silu-strides", "x is read as if it were contiguous", SILU_06, ignores_strides("x"), "PROPERTIES X1"),
     Fault(

@@ -297,7 +297,7 @@ FAULTS: tuple[Fault, ...] = (
         "rows that lie backwards are read in the order in which they lie",
         SMAX_08,
         rows_in_order_of_memory("x"),
-        BACKWARD_ROWS,
+        f"the kind of {BACKWARD_ROWS}",
     ),
     Fault("softmax-strides", "x is read as if it were contiguous", SMAX_08, ignores_strides("x"), "PROPERTIES X1"),
     Fault(
