@@ -275,8 +275,8 @@ def _shorten(q: np.ndarray, p: np.ndarray, place: int) -> None:
 
 
 @calls
-def unlikely_drafts(pick: Pick) -> Call:
-    """Drafts that the draft's own row calls impossible: kept if the target can give them."""
+def impossible_drafts(pick: Pick, given: bool = True) -> Call:
+    """Drafts, one of which its own row calls impossible. given: whether the target can give that one."""
     call = verify_calls.build(pick, counts=(1, 2, 3), sizes=(4, 3, 7, 12))
     a = call.arguments
     place = pick.size(0, len(a["draft_probs"]) - 1)
@@ -284,7 +284,7 @@ def unlikely_drafts(pick: Pick) -> Call:
     token = int(a["draft_tokens"][place])
     q[place], p[place] = 0, 0
     q[place, (token + 1) % q.shape[1]] = 1
-    p[place, token if pick.one_of(True, False) else (token + 1) % q.shape[1]] = 1
+    p[place, token if given else (token + 1) % q.shape[1]] = 1
     uniform = a["uniform"].copy()
     uniform[place] = pick.one_of(0.5, 0.0, ALMOST_ONE)
     # What comes last has all probability on one id, wherever that is.

@@ -245,6 +245,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SA1, SP3",
     ),
     _keeps(
+        "verify-zero-by-zero-is-one",
+        "the least of 1 and 0 / 0 is 1, as Python has it: a draft that neither row can give is kept",
+        SPEC_06,
+        lambda s, u, q, p: p == q or u * q < p,
+        TIRED,
+    ),
+    _keeps(
         "verify-eps-in-the-ratio",
         "an eps beside q rejects, once in a while, a draft from the target's own row",
         SPEC_06,
