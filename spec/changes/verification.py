@@ -210,6 +210,13 @@ def nothing_impossible(self: Verify, uniform: float, q: float, p: float) -> bool
     return q > 0 and Verify.keeps(self, uniform, q, p)
 
 
+def refuses_the_impossible(self: Verify, a: Arguments) -> None:
+    Verify.guard(self, a)
+    for row, token in zip(f64(a.draft_probs), a.draft_tokens, strict=True):
+        if not row[int(token)]:
+            raise ValueError(f"id {token} has no probability in its own row")
+
+
 def by_logarithms(self: Verify, uniform: float, q: float, p: float) -> bool:
     with np.errstate(divide="ignore"):
         log_u, log_q, log_p = np.log(np.array([uniform, q, p], np.float32))

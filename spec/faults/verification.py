@@ -525,5 +525,12 @@ VERIFY_VARIANTS: tuple[Variant, ...] = (
         {"keeps": changes.nothing_impossible},
         unmet=("SPEC-63",),
     ),
+    Variant(
+        "verify-refuses-the-impossible",
+        "a draft that its own row calls impossible is refused",
+        VERIFY,
+        {"guard": changes.refuses_the_impossible},
+        unmet=("SPEC-63",),
+    ),
     Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": changes.in_float32}),
 )
