@@ -146,13 +146,8 @@ ROPE_YARN = Sentence(
     "Peng et al. 2023, sections 3.2 to 3.4; PROPERTIES RO9, X13",
 )
 YARN_FIELDS = Sentence(
-    "an attention_factor is what yarn multiplies queries and keys by; a truncate of false leaves the ends of the ramp unrounded",
-    "transformers, modeling_rope_utils; PROPERTIES X13",
-)
-YARN_MSCALES = Sentence(
-    "without an attention_factor, and where there are both, yarn multiplies queries and keys by the ratio of 0.1 · mscale · ln(factor) + 1 to that of mscale_all_dim",
-    "transformers, modeling_rope_utils, and mlx-lm; vLLM reads neither but of DeepSeek's models; PROPERTIES X13",
-    level=Level.SHOULD,
+    "an attention_factor is what yarn multiplies queries and keys by; so is, where there are both, the ratio of 0.1 · mscale · ln(factor) + 1 to that of mscale_all_dim; a truncate of false leaves the ends of the ramp unrounded",
+    "transformers, modeling_rope_utils; mlx-lm and vLLM 0.33 do the same; PROPERTIES X13",
 )
 SCALED_PLACES = Sentence(
     "a scaling means the same in rope_scaling, its kind under rope_type or type, beside rope_theta, and in rope_parameters; in both it counts once; its numbers may be whole, and whole ones may have a point",

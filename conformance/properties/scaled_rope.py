@@ -17,17 +17,13 @@ PLACES = ("rope_scaling", "rope_parameters")
 
 ATTENTION_FACTORS: Sequence[Mapping[str, Any]] = (
     {"attention_factor": 1.0},
-    {"attention_factor": 0.7},
-    {"attention_factor": 1.6, "mscale": 1.0, "mscale_all_dim": 0.5},
-)
-"""What a config may say of what yarn multiplies queries and keys by."""
-
-MSCALES: Sequence[Mapping[str, Any]] = (
     {"mscale": 1.0, "mscale_all_dim": 1.0},
+    {"attention_factor": 0.7},
     {"mscale": 0.8, "mscale_all_dim": 2},
+    {"attention_factor": 1.6, "mscale": 1.0, "mscale_all_dim": 0.5},
     {"mscale": 2.5, "mscale_all_dim": 0.5},
 )
-"""The same, where the config does not say the factor itself."""
+"""What a config may say of what yarn multiplies queries and keys by."""
 
 BAD_NUMBERS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "linear": ({"factor": 0.0}, {"factor": -2.0}),

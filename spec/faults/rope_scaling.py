@@ -23,7 +23,6 @@ def every(fault: Define) -> None:
     llama3(fault)
     yarn(fault)
     fields_of_yarn(fault)
-    mscales_of_yarn(fault)
     first_layers(fault)
     places(fault)
     refusals(fault)
@@ -288,39 +287,32 @@ def fields_of_yarn(fault: Define) -> None:
         "https://github.com/NVIDIA/TensorRT-LLM/pull/16379",
     )
     it(
-        "truncate-ignored",
-        "the ends of the ramp are rounded, whatever the config says",
-        changes.fields_ignored("truncate"),
-    )
-
-
-def mscales_of_yarn(fault: Define) -> None:
-    fault(
-        47,
-        "yarn-mscales-ignored",
+        "mscales-ignored",
         "mscale and mscale_all_dim are not read",
         changes.fields_ignored("mscale", "mscale_all_dim"),
         "https://github.com/sgl-project/sglang/pull/22711",
     )
-    fault(
-        47,
-        "yarn-mscale-alone",
+    it(
+        "mscale-alone",
         "the attention factor is that of mscale, not over that of mscale_all_dim",
         changes.temperature_of(lambda self, factor, over, under: self.of_factor(factor, over or 1)),
         "https://github.com/turboderp-org/exllamav3/issues/259",
     )
-    fault(
-        47,
-        "yarn-mscale-all-dim-alone",
+    it(
+        "mscale-all-dim-alone",
         "the attention factor is that of mscale_all_dim, which is for what the scale of attention is multiplied by",
         changes.temperature_of(lambda self, factor, over, under: self.of_factor(factor, under or 1)),
         "https://github.com/kekzl/imp/pull/880",
     )
-    fault(
-        47,
-        "yarn-mscales-divided",
+    it(
+        "mscales-divided",
         "the attention factor is that of mscale over mscale_all_dim",
         changes.temperature_of(_of_quotient),
+    )
+    it(
+        "truncate-ignored",
+        "the ends of the ramp are rounded, whatever the config says",
+        changes.fields_ignored("truncate"),
     )
 
 
