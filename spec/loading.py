@@ -451,8 +451,8 @@ LOAD_30 = _load(
 )
 LOAD_31 = _load(
     "LOAD-31",
-    "under quantization a layer's own entry may be true, packed as the model is, or false, and what is never packed have one "
-    "of false, as older mlx-lm wrote them",
+    "under quantization a layer's own entry may be true, where it is packed as the model is, or false, where it is not, and so "
+    "may that of a norm or of RoPE, which never is: older mlx-lm wrote one for every module",
     Level.SHOULD,
     source="mlx-lm before https://github.com/ml-explore/mlx-lm/pull/349",
 )

@@ -13,7 +13,7 @@ import pytest
 
 from inferspec.conformance.bridge.arena import LARGE, ROOM, Arena, create
 from inferspec.conformance.bridge.arrays import MlxArrays, arrays
-from inferspec.conformance.bridge.views import lay
+from inferspec.conformance.bridge.views import lay, lay_beside
 from inferspec.conformance.bridge.wire import decode, encode, readable
 from inferspec.conformance.calls import RARE_VIEWS, VIEWS
 from inferspec.spec.numerics import f64
@@ -129,6 +129,18 @@ def test_a_view_lies_in_memory_as_it_says(to, view, strides):
     y = lay(x.astype(np.float32), view, to)
     found = y.stride() if to.name == "torch" else [s // 4 for s in memoryview(y).strides]
     assert tuple(found) == strides
+
+
+def test_arrays_that_lie_beside_each_other_are_parts_of_one(to):
+    first, second = np.arange(24, dtype=np.float32).reshape(2, 2, 3, 2)
+    one, other = lay_beside(first, second, to)
+    assert same(to.to_numpy(one), first)
+    assert same(to.to_numpy(other), second)
+    if to.name == "jax":
+        pytest.skip("its arrays are all copies")
+    for y in (one, other):
+        found = y.stride() if to.name == "torch" else [s // 4 for s in memoryview(y).strides]
+        assert tuple(found) == (12, 4, 1)
 
 
 @pytest.mark.parametrize("view", ["slice", "stride"])

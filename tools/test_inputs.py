@@ -524,6 +524,12 @@ def keys_of(arguments: Mapping[str, Any]) -> list[Any]:
     return [given["key"] for _, given in arguments["steps"] if "key" in given]
 
 
+def group_sizes_of(arguments: Mapping[str, Any]) -> set[int]:
+    """Those of a model and of its single layers."""
+    said = arguments["config"].get("quantization", {})
+    return {one["group_size"] for one in (said, *said.values()) if isinstance(one, Mapping) and one}
+
+
 CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], bool]], ...] = (
     ("linear", "linear", {"bias": [True]}, lambda a: a["bias"] is not None),
     ("linear", "linear", {"leading_dims": [(2, 3)]}, lambda a: len(a["x"]) != 1),
@@ -546,6 +552,8 @@ CLAIMS: tuple[tuple[str, str, Mapping[str, Any], Callable[[Mapping[str, Any]], b
     ("qwen3", "Qwen3", {"rope": ["rope_parameters"]}, lambda a: "rope_parameters" in a["config"]),
     ("llama", "Llama", {"tied": [True]}, lambda a: a["config"]["tie_word_embeddings"]),
     ("qwen3", "Qwen3", {"tied": [True]}, lambda a: a["config"]["tie_word_embeddings"]),
+    ("llama", "Llama", {"group_sizes": [64]}, lambda a: group_sizes_of(a) <= {64}),
+    ("qwen3", "Qwen3", {"group_sizes": [64]}, lambda a: group_sizes_of(a) <= {64}),
     ("kv_cache", "StaticKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
     ("batching", "BatchingKVCache", {"tokens": 512}, lambda a: a["max_len"] <= 512),
 )

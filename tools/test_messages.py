@@ -6,16 +6,17 @@ import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from inferspec.conformance.bridge.drivers.engine import _failures, _Used
 from inferspec.conformance.calls import Call, Observation
 from inferspec.conformance.judging.refusals import Choices
-from inferspec.conformance.judging.trial import Trial
+from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.spec import contract, generation, metrics, mlp, quantization, rope
-from inferspec.spec.contract import Operation
+from inferspec.spec.contract import Answer, Operation
 
 PROFILE = Profile(diagnose=False)
 
@@ -371,3 +372,13 @@ def test_a_wrong_text_is_shown_beside_the_right_one():
 
     found = outcome("test_the_texts_joined_are_the_decoded_ids", StreamingDetokenizer=EachAlone)
     assert re.fullmatch("text: '[^'\ufffd]*\ufffd+.*', oracle '[^\ufffd]+'.*", found.message), found.message
+
+
+def test_long_texts_are_shown_from_a_little_before_they_part():
+    same = [ord("a")] * 40
+    wrong, right = (np.array([*same, ord(last)], np.float64) for last in "cb")
+    call = Call("StreamingDetokenizer", {"steps": ()})
+    with pytest.raises(Nonconformance, match="'aaaaaaaac', oracle 'aaaaaaaab', from character 32 on"):
+        Trial(LocalSubject({call.operation: generation.StreamingDetokenizer}), generation.TEXT_01).compare(
+            call, wrong, Answer(right, np.zeros(41)), part="text"
+        )

@@ -309,7 +309,7 @@ class Trial:
             return f"the result is {got.item():g}, where there is none: that is None"
         return f"the result has shape {list(got.shape)}, not {list(expected.shape)}"
 
-    def _told(self, wrong: str, got: np.ndarray, answer: Answer, name: str, part: str) -> str:
+    def _in_words(self, wrong: str, got: np.ndarray, answer: Answer, name: str, part: str) -> str:
         """What is wrong: of a text the text."""
         return _texts(got, answer.value, name) if part in self.operation.texts else wrong
 
@@ -331,7 +331,7 @@ class Trial:
         """Nonconformance unless |got - answer| keeps the budget elementwise; NaN and inf must be where they belong."""
         if got.shape != answer.value.shape:
             wrong = self._shapes(got, answer.value) + _ids(got, answer.value, name)
-            raise Nonconformance(self._about(call, part) + self._told(wrong, got, answer, name, part), call)
+            raise Nonconformance(self._about(call, part) + self._in_words(wrong, got, answer, name, part), call)
         chosen: Where = ... if where is None else np.broadcast_to(where, got.shape)
         error = deviation(f64(got), answer.value, lambda: self._dtypes(call)(part))
         if within(error[chosen], answer.budget[chosen]).all():
@@ -349,7 +349,7 @@ class Trial:
         self._record(error[chosen], used, chosen, self.precision)
         wrong = described(got, used, error, chosen, name) + hint
         raise Nonconformance(
-            self._about(call, part) + self._told(wrong, got, used, name, part), call, native=fits_native
+            self._about(call, part) + self._in_words(wrong, got, used, name, part), call, native=fits_native
         )
 
     def expects(self, call: Call, expected: Any, where: np.ndarray | None = None) -> Any:

@@ -143,8 +143,8 @@ def of_six_tokens(call: Call) -> Call:
     return call.having(tokens=(tuple(t % call.arguments["config"]["vocab_size"] for t in (3, 1, 4, 2, 5, 9)),))
 
 
-FAR_PAST_FLOAT16 = 2.0**20
-SQUARES_PAST_FLOAT16 = 2.0**12
+FAR_PAST_FLOAT16, SQUARES_PAST_FLOAT16 = 2.0**20, 2.0**12
+"""How many times as large numbers of size one are so: what float16 cannot hold itself, and what it cannot square."""
 
 
 def with_loud(call: Call, part: str, times: float) -> Call:

@@ -311,6 +311,14 @@ def entries_have_bits(self: Load, config: Config, a: Arguments) -> Config:
     return config
 
 
+def entries_of_layers_alone(self: Load, config: Config, a: Arguments) -> Config:
+    """An entry of what has no weights to pack, such as a norm, is an unknown layer's."""
+    for name in config.get("quantization", {}):
+        if "." in name and not name.endswith(("proj", "embed_tokens")):
+            raise ValueError(f"{name} is no layer that could be packed")
+    return config
+
+
 def frequencies_of_mlx(self: Load, a: Arguments) -> None:
     """What mlx-lm has written is taken as it is: nothing that older files have is in it."""
     Load.guard_files(self, a)

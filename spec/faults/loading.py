@@ -291,6 +291,13 @@ FAULTS: tuple[Fault, ...] = (
         {"configured": changes.entries_have_bits},
         "what mlx-lm wrote before https://github.com/ml-explore/mlx-lm/pull/349",
     ),
+    Fault(
+        "loading-entries-of-layers-alone",
+        "an entry of false of a norm or of RoPE is refused, as that of an unknown layer",
+        LOAD_31,
+        {"configured": changes.entries_of_layers_alone},
+        TIRED,
+    ),
     Fault("loading-no-biases", "the biases of groups are dropped", LOAD_06, {"unpacked": changes.no_biases}, TIRED),
     Fault(
         "loading-high-bits-first",
