@@ -377,7 +377,7 @@ def test_a_wrong_text_is_shown_beside_the_right_one():
 def test_long_texts_are_shown_from_a_little_before_they_part():
     same = [ord("a")] * 40
     wrong, right = (np.array([*same, ord(last)], np.float64) for last in "cb")
-    call = Call("StreamingDetokenizer", {"steps": ()})
+    call = Call("StreamingDetokenizer", {"pieces": (b"a", b"b"), "tokens": (*[0] * 40, 1)})
     with pytest.raises(Nonconformance, match="'aaaaaaaac', oracle 'aaaaaaaab', from character 32 on"):
         Trial(LocalSubject({call.operation: generation.StreamingDetokenizer}), generation.TEXT_01).compare(
             call, wrong, Answer(right, np.zeros(41)), part="text"
