@@ -32,7 +32,8 @@ class Call:
     A call of a stateful object is a story: its argument `steps` is a tuple of (method, arguments).
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
     views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS, or SAME or BESIDE
-    and another argument. keep: calls of one example with the same number share the built object.
+    and another argument. keep: calls of one example with the same number share the built object. elsewhere: it is called in
+    another thread than the one in which it was loaded and built.
     """
 
     operation: str
@@ -41,6 +42,7 @@ class Call:
     views: Mapping[str, str] = field(default_factory=dict)
     keep: int | None = None
     seed: int | None = None
+    elsewhere: bool = False
 
     def having(self, **arguments: Any) -> Call:
         """The same call with some arguments replaced."""
@@ -72,6 +74,10 @@ class Call:
         """The same call on an object that other calls of the example share."""
         return replace(self, keep=number)
 
+    def in_another_thread(self) -> Call:
+        """The same call, made in another thread than all others."""
+        return replace(self, elsewhere=True)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The arguments that are arrays."""
         return {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
@@ -91,7 +97,7 @@ class Call:
                 for name, view in self.views.items()
             )
             text += f" with {', '.join(said)}"
-        return text
+        return f"{text} in another thread" if self.elsewhere else text
 
     # hypothesis prints what it drew: all numbers of a model would be long.
     __repr__ = __str__
@@ -102,7 +108,12 @@ class Call:
     def program(self) -> str | None:
         """A line of Python that makes the call, or None when its arrays are too large to write down or an argument, a
         model say, is one that only a driver can make."""
-        if self.views or "steps" in self.arguments or sum(a.size for a in self.leaves().values()) > 24:
+        if (
+            self.views
+            or self.elsewhere
+            or "steps" in self.arguments
+            or sum(a.size for a in self.leaves().values()) > 24
+        ):
             return None
         if not all(_literal_stands_for(value) for value in self.arguments.values()):
             return None

@@ -345,6 +345,11 @@ def test_logits_are_those_of_the_request_alone_to_the_last_bit(subject, call):
     is_batch_invariant(subject, call)
 
 
+@requirement(spec.ENG_56, call=crowds(**PLAIN), share=0.02)
+def test_another_thread_than_that_of_loading_gets_the_same_ids(subject, call):
+    subject.agrees(call.in_another_thread())
+
+
 def reversed_adds(call):
     """The same requests, in the reverse order."""
     steps = list(call.arguments["steps"])

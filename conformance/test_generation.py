@@ -589,3 +589,8 @@ def test_the_caller_may_change_its_tokens_once_an_id_is_out(subject, call):
 )
 def test_the_caller_may_change_its_ends_once_an_id_is_out(subject, call):
     subject.agrees(call.having(overwrite="ends"))
+
+
+@requirement(spec.GEN_31, call=generate_calls(limits=(5, 3, 8)), share=0.1)
+def test_another_thread_than_that_of_loading_gets_the_same_ids(subject, call):
+    subject.agrees(call.in_another_thread())

@@ -249,3 +249,8 @@ def test_what_is_fed_to_a_cache_that_was_rewound_follows_what_is_left(subject, c
 @requirement(spec.LLAMA_43, call=rewinding_calls(requests=2, packing=DENSE), share=0.1)
 def test_requests_that_take_turns_and_are_rewound_do_not_see_each_other(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LLAMA_48, call=incremental_calls(cut=prompt_then_singles, packing=DENSE), share=0.04)
+def test_a_model_made_in_one_thread_fills_caches_in_another(subject, call):
+    subject.agrees(call.in_another_thread())

@@ -494,3 +494,8 @@ def test_a_sliding_window_is_kept_to_or_refused(subject, call, window, first, ty
 @requirement(spec.QWEN3_46, call=forward_calls(lengths=(5, 2, 7)), share=0.12)
 def test_biases_of_attention_are_added_or_refused(subject, call):
     is_right_if_taken(subject, with_attention_bias(call))
+
+
+@requirement(spec.QWEN3_47, call=forward_calls(), share=0.06)
+def test_a_model_made_in_one_thread_computes_in_another(subject, call):
+    subject.agrees(call.in_another_thread())

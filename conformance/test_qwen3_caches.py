@@ -262,3 +262,8 @@ def test_requests_that_take_turns_and_are_rewound_do_not_see_each_other(subject,
 )
 def test_a_sliding_window_is_kept_to_behind_a_cache_or_refused(subject, call, window, first):
     is_right_if_its_first_chunk_is_taken(subject, with_window(call, window, first, typed=False))
+
+
+@requirement(spec.QWEN3_48, call=incremental_calls(cut=prompt_then_singles, packing=DENSE), share=0.04)
+def test_a_model_made_in_one_thread_fills_caches_in_another(subject, call):
+    subject.agrees(call.in_another_thread())

@@ -508,6 +508,11 @@ def test_no_tokens_give_an_empty_result(subject, call):
     subject.expects(call, f64(call.arguments["x"]))
 
 
+@requirement(spec.ROPE_22, call=rope_calls(sizes=any_length), share=0.1)
+def test_an_object_made_in_one_thread_turns_in_another(subject, call):
+    subject.agrees(call.in_another_thread())
+
+
 def _positions(call):
     """B×L×1×1."""
     operation = spec.RoPE()

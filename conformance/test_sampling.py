@@ -567,3 +567,8 @@ def test_a_top_p_beside_a_sum_of_probabilities_leaves_the_right_ids_to_draw_from
 )
 def test_a_top_p_beside_a_sum_of_what_top_k_left_leaves_the_right_ids_to_draw_from(subject, call):
     chooses(subject, call)
+
+
+@requirement(spec.SAMP_52, call=sampler_calls(generators=["given"]), share=0.1)
+def test_a_sampler_made_in_one_thread_chooses_alike_in_another(subject, call):
+    chooses(subject, call.in_another_thread())

@@ -169,6 +169,16 @@ def test_samplers_without_a_seed_do_not_begin_alike(subject):
             raise Nonconformance("another sampler gives the same ids", call)
 
 
+@requirement(spec.SAMP_52)
+def test_a_sampler_made_in_one_thread_draws_on_in_another(subject):
+    for call in fixed(subject, many_rows(**OWN, leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 1):
+        elsewhere = call.kept(0).in_another_thread()
+        first, second = (f64(chooses(subject, elsewhere)) for _ in range(2))
+        alike = (first == second).all() or (first == first[0]).all()
+        if alike and _same_by_chance(subject, call) ** (len(first) // 2) < ALARM:
+            raise Nonconformance("all draws of another thread are the same", elsewhere)
+
+
 OTHER_SEEDS = ((7, 8), (0, 1), (7, 7 + 2**16), (2**30, 2**30 + 1))
 """A seed and another: 0 is one like any other, and some are the same in 16 bits, or as a float32. Of more than 32 bits
 there is none: PyTorch's generator takes the lowest 32."""

@@ -133,6 +133,17 @@ CACHE_QUANTISED = Sentence("so it is for packed weights", "PROPERTIES QZ3, MO1",
 CACHE_DTYPE = Sentence(
     "logits of a chunk are B×L×vocab_size in the dtype of the embedding", "PROPERTIES X4", Aspect.DTYPE, cached=True
 )
+THREADS = Sentence(
+    "a model that was made in one thread gives the same logits in another",
+    "https://github.com/waybarrios/vllm-mlx/issues/613; PROPERTIES X7",
+    level=Level.SHOULD,
+)
+CACHED_THREADS = Sentence(
+    "so it does with a cache that was made there",
+    "vllm-mlx c65c356; PROPERTIES X7",
+    level=Level.SHOULD,
+    cached=True,
+)
 ROPE_LINEAR = Sentence(
     "a rope_type of linear divides every frequency of RoPE by factor, at every position",
     "Chen et al. 2023, section 2.3; PROPERTIES RO9, X13",

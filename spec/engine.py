@@ -427,6 +427,12 @@ ENG_55 = _requirement(
     "PROPERTIES PC9",
     level=Level.SHOULD,
 )
+ENG_56 = _requirement(
+    56,
+    "ids are the same in another thread than the one that loaded the engine",
+    "https://github.com/ml-explore/mlx-lm/pull/1090; PROPERTIES X7",
+    level=Level.SHOULD,
+)
 
 
 CONTRACT = Contract(

@@ -361,6 +361,12 @@ GEN_30 = _loop(
     Level.SHOULD,
     source="PEP 479; PROPERTIES CB2",
 )
+GEN_31 = _loop(
+    "GEN-31",
+    "ids are the same in another thread than the one that loaded the generator",
+    Level.SHOULD,
+    source="https://github.com/ml-explore/mlx-lm/pull/1090; PROPERTIES X7",
+)
 TEXT_01 = _text(
     "TEXT-01", "the texts of all ids and of the end, joined, are the decoded bytes of all ids, control characters too"
 )

@@ -19,11 +19,11 @@ Respond = Callable[[Operation, Arguments], Any]
 TIMES_ZERO = "https://github.com/uxlfoundation/oneDNN/issues/5717"
 
 
-def honest(self: Operation, a: Arguments, step: str = "respond") -> Any:
+def honest(self: Operation, *given: Any, step: str = "respond") -> Any:
     """What the operation itself gives that another step of that name is put in the place of."""
     kinds = (kind for kind in type(self).__mro__ if issubclass(kind, Operation) and step in vars(kind))
     _, original, *_ = kinds
-    return getattr(original, step)(self, a)
+    return getattr(original, step)(self, *given)
 
 
 def promotes(dtype: str = "float32") -> Change:
@@ -286,7 +286,7 @@ def only_where(holds: Callable[[Arguments], bool], change: Change) -> Change:
     """One path alone has the mistake, in steps that take the arguments: calls of which `holds` is true."""
 
     def only(step: str, wrong: Respond) -> Respond:
-        return lambda self, a: wrong(self, a) if holds(a) else honest(self, a, step)
+        return lambda self, a: wrong(self, a) if holds(a) else honest(self, a, step=step)
 
     return {step: only(step, wrong) for step, wrong in change.items()}
 

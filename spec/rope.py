@@ -269,6 +269,12 @@ ROPE_21 = _rope(
     "every size is right, and every element written: no row, no token, one or many, any number of heads, also just beside the multiples of 4 and 32",
     source="PROPERTIES X2, X10",
 )
+ROPE_22 = _rope(
+    "ROPE-22",
+    "an object that was made in one thread turns alike in another",
+    Level.SHOULD,
+    source="https://github.com/Blaizzy/mlx-vlm/pull/1854; PROPERTIES X7",
+)
 
 
 CONTRACT = Contract(

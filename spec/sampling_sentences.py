@@ -242,5 +242,11 @@ SAMP_51 = _sample(
     Level.SHOULD,
     source="mlx-lm, PyTorch, transformers, vLLM and NumPy, which begin with a state of all or a fresh one; PROPERTIES SA9",
 )
+SAMP_52 = _sample(
+    "SAMP-52",
+    "a sampler that was made in one thread chooses alike in another, and one that draws by itself does not draw the same again and again",
+    Level.SHOULD,
+    source="https://github.com/ml-explore/mlx-lm/pull/1537; PROPERTIES X7, SA9",
+)
 
 SENTENCES = tuple(value for value in list(globals().values()) if isinstance(value, Requirement))

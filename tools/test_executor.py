@@ -9,8 +9,10 @@ import os
 import random
 import select
 import sys
+import threading
 from array import array
 from collections import deque, namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -506,3 +508,44 @@ def test_operations_of_one_class_are_of_one_object_where_a_test_keeps_it():
     assert [uses("as_linear", "x", 1), uses("Embedding", "tokens", None)] == [1, 1]
     executor.reset()
     assert uses("Embedding", "tokens", 0) == 1
+
+
+def in_another_thread(target: Target) -> Observation:
+    return Executor({"Sampler": target}).call("Sampler", {"logits": np.ones(2)}, {}, None, (), False, True)
+
+
+def test_an_object_is_made_in_one_thread_and_called_in_another():
+    class Threads:
+        def __init__(self) -> None:
+            self.made = threading.get_ident()
+
+        def __call__(self, logits):
+            return np.array([self.made == threading.main_thread().ident, self.made != threading.get_ident()])
+
+    seen = in_another_thread(Target(Sampler, Threads, arrays("numpy"), plain=False, call_names={"logits": ""}))
+    assert seen.value.all()
+
+
+def test_another_thread_has_the_settings_that_a_subject_made_for_its_own():
+    torch = importlib.import_module("torch")
+
+    def seen() -> tuple[bool, str]:
+        return torch.is_grad_enabled(), torch.empty(0).device.type
+
+    torch.set_default_device("meta")
+    try:
+        settings = arrays("torch").settings()
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(seen).result() == (True, "cpu")
+            thread.submit(settings).result()
+            assert thread.submit(seen).result() == (False, "meta")
+    finally:
+        torch.set_default_device(None)
+
+
+def test_what_is_raised_in_another_thread_is_seen_as_in_this_one():
+    def fail(logits):
+        raise KeyError("no such id")
+
+    seen = in_another_thread(Target(Sampler, fail, arrays("numpy"), plain=True, call_names={"logits": ""}))
+    assert (seen.raised, "test_executor.py" in seen.message) == ("KeyError", True)

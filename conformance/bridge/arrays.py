@@ -20,6 +20,10 @@ _array = np.array
 """NumPy's own, from before there is a subject: one that patches it would else not be seen to change its arguments."""
 
 
+def _nothing_to_set() -> None:
+    """The settings of most libraries are those of a process."""
+
+
 class Arrays(ABC):
     """One kind of arrays."""
 
@@ -89,6 +93,10 @@ class Arrays(ABC):
     def device(self) -> str:
         """Where arrays are that nobody has moved: `cpu`, `gpu` or another."""
         return "cpu"
+
+    def settings(self) -> Callable[[], None]:
+        """What sets another thread as this one is, where libraries have settings of a thread."""
+        return _nothing_to_set
 
     def wait(self) -> None:
         """Wait for what the device has still to do; an error where nothing can be computed any more, as in a process whose
@@ -220,6 +228,16 @@ class TorchArrays(Arrays):
     def device(self) -> str:
         kind = str(self._module.empty(0).device.type)
         return "gpu" if kind in ("cuda", "mps", "xpu") else kind
+
+    def settings(self) -> Callable[[], None]:
+        torch, device = self._module, self._module.empty(0).device
+
+        def set_alike() -> None:
+            torch.set_grad_enabled(False)
+            if torch.empty(0).device != device:
+                torch.set_default_device(device)
+
+        return set_alike
 
     def wait(self) -> None:
         # Of a subject too that moves its arrays itself.

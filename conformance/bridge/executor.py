@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ class Executor:
         self._left: list[bytes] = []
         """The random states that the last call left which was watched."""
         self._kept: dict[tuple[int, int], Any] = {}
+        self._thread: ThreadPoolExecutor | None = None
 
     def reset(self) -> None:
         """Forget the shared objects: a new example begins."""
@@ -44,8 +47,10 @@ class Executor:
         keep: int | None,
         results: Sequence[tuple[tuple[int, ...], str]],
         watch: bool,
+        elsewhere: bool = False,
     ) -> Observation:
-        """Make one call. results: shapes and dtypes to poison buffers with; watch: look at the random state too."""
+        """Make one call. results: shapes and dtypes to poison buffers with; watch: look at the random state too; elsewhere: in
+        another thread than the one in which its object is built."""
         target = self._targets[operation]
         to: Arrays = target.kind
         turned = target.operation.turned if target.layout else ()
@@ -65,7 +70,8 @@ class Executor:
             built = self._built(target, given, keep)
             # What building does to them, as by drawing initial weights, is not looked at.
             state = random_states.stirred() if watch else None
-            outcome = _returned(target.invoke(built, given), target)
+            answer = partial(_answered, target, built, given)
+            outcome = self._another(to, answer) if elsewhere else answer()
         except Exception as error:
             _survive(to)
             outcome = _Outcome(type(error).__name__, f"{_said(error)}{_frame(error)}")
@@ -79,6 +85,12 @@ class Executor:
         if turned and "" in seen:
             seen[""] = _turned(seen[""])
         return Observation(seen.pop("", None), outcome.raised, outcome.message, changed, seen, outcome.unwritten)
+
+    def _another(self, to: Arrays, answer: Callable[[], _Outcome]) -> _Outcome:
+        """What comes back in another thread, which is the same one each time and has the settings of this one."""
+        self._thread = self._thread or ThreadPoolExecutor(1)
+        self._thread.submit(to.settings()).result()
+        return self._thread.submit(answer).result()
 
     def _random_states(self, before: list[bytes]) -> tuple[str, ...]:
         """What a watched call did to the random states: a draw moves them on from where they were, a seed to where it left
@@ -126,6 +138,11 @@ def _survive(to: Arrays) -> None:
         to.wait()
     except Exception as error:
         raise DeviceLost(_said(error).partition("\n")[0]) from None
+
+
+def _answered(target: Any, built: Callable[..., Any], given: Mapping[str, Any]) -> _Outcome:
+    """What a call comes to. It is read in the thread that made it: arrays that are not computed yet may be of no use in another."""
+    return _returned(target.invoke(built, given), target)
 
 
 def _returned(answer: Any, target: Any) -> _Outcome:
@@ -190,6 +207,6 @@ def _cut(text: str) -> str:
 def _frame(error: BaseException) -> str:
     """Where the subject raised, for the reader of a failure: not in the kit, and not where torch hands on every call of who
     chose a default device."""
-    passed_on = ("inferspec/conformance", "inferspec/spec", "torch/utils/_device.py")
+    passed_on = ("inferspec/conformance", "inferspec/spec", "torch/utils/_device.py", "concurrent/futures/thread.py")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not any(name in f.filename for name in passed_on)]
     return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""

@@ -133,6 +133,7 @@ class HostedSubject:
             "keep": call.keep,
             "results": list(results),
             "watch": watch,
+            "elsewhere": call.elsewhere,
             "fresh": self._fresh,
         }
         self._fresh = False

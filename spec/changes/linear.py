@@ -276,7 +276,7 @@ def rows_in_pairs(self: Linear, x: np.ndarray, weight: np.ndarray, dtype: str) -
 
 
 def at_most_four_axes(self: Operation, a: Arguments) -> None:
-    honest(self, a, "guard")
+    honest(self, a, step="guard")
     if a.x.ndim > 4:
         raise ValueError(f"x has {a.x.ndim} axes; it takes 4")
 

@@ -250,7 +250,7 @@ def stacked(rows: int, outputs: int, features: int) -> Callable[[Arguments], boo
 
 def first_256_of_a_stack(self: Any, a: Arguments) -> np.ndarray:
     """Of stacked matrices the first 256 rows alone are read."""
-    weights = honest(self, a, "weights")
+    weights = honest(self, a, step="weights")
     if weights.ndim > 2:
         weights[..., 256:, :] = 0.0
     return weights
@@ -260,7 +260,7 @@ def so_many_of_a_stack(number: int) -> Change:
     """The matrices of a stack are counted modulo a number."""
 
     def counted(self: Any, a: Arguments) -> np.ndarray:
-        weights = honest(self, a, "weights")
+        weights = honest(self, a, step="weights")
         if weights.ndim < 3:
             return weights
         flat = weights.reshape(-1, *weights.shape[-2:])

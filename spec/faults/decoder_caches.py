@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferspec.spec.changes import decoder
+from inferspec.spec.changes import decoder, threads
 from inferspec.spec.changes import decoder_caches as changes
 from inferspec.spec.changes import decoder_layers as layers
 from inferspec.spec.faults.defining import TINY_LLM, Define
@@ -24,6 +24,7 @@ def every(fault: Define) -> None:
     long(fault)
     packed(fault)
     rewound(fault)
+    other_threads(fault)
 
 
 def whole(fault: Define) -> None:
@@ -282,4 +283,15 @@ def rewound(fault: Define) -> None:
         "place-of-a-rewound-token-given-away",
         "the last token that is left behind a rewind is overwritten by the next one of another request",
         {"respond": changes.place_given_away},
+    )
+
+
+def other_threads(fault: Define) -> None:
+    """Where a server loads a model in one thread and answers in another."""
+    fault(
+        48,
+        "caches-bound-to-its-thread",
+        "caches can be filled in the thread alone in which the model was made",
+        threads.binding("extended"),
+        "https://github.com/waybarrios/vllm-mlx/commit/c65c356",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inferspec.spec.changes import decoder
+from inferspec.spec.changes import decoder, threads
 from inferspec.spec.changes import decoder_inputs as changes
 from inferspec.spec.faults.defining import Define
 from inferspec.spec.mistakes import (
@@ -26,6 +26,7 @@ def every(fault: Define) -> None:
     tensors(fault)
     configs(fault)
     vocabulary(fault)
+    other_threads(fault)
 
 
 def tokens(fault: Define) -> None:
@@ -288,3 +289,21 @@ def vocabulary(fault: Define) -> None:
     """Ids that are none."""
     fault(23, "ids-clamped", "ids outside the vocabulary are clamped to its ends", changes.ids_read("clamped"))
     fault(23, "ids-wrapped", "negative ids count from the end, large ones start again", changes.ids_read("wrapped"))
+
+
+def other_threads(fault: Define) -> None:
+    """Where a server loads a model in one thread and answers in another."""
+    fault(
+        47,
+        "bound-to-its-thread",
+        "weights that were not computed when the model was made cannot be in another thread",
+        threads.bound_to_its_thread(),
+        "https://github.com/waybarrios/vllm-mlx/commit/c65c356",
+    )
+    fault(
+        47,
+        "scaled-rope-bound-to-its-thread",
+        "scaled frequencies that were not computed when the model was made cannot be in another thread",
+        threads.binding("divided"),
+        "https://github.com/waybarrios/vllm-mlx/issues/613",
+    )

@@ -6,7 +6,7 @@ from inferspec.spec import engine as spec
 from inferspec.spec.changes import engine_metrics as metrics
 from inferspec.spec.changes import engine_order as order
 from inferspec.spec.changes import engine_requests as changes
-from inferspec.spec.changes import retries
+from inferspec.spec.changes import retries, threads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults import engine_limits, engine_metrics, engine_order
 from inferspec.spec.faults.defining import named
@@ -507,6 +507,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ENG_24,
         {"cancel": changes.eight_cancelled},
         TIRED,
+    ),
+    _fault(
+        "stream-of-the-module",
+        "steps are computed on a stream that is made where the module is loaded, and not there in another thread",
+        spec.ENG_56,
+        threads.bound_to_its_thread(),
+        "https://github.com/ml-explore/mlx-lm/pull/1090",
     ),
     *engine_metrics.TIMES,
 )

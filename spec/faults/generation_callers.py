@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.spec.changes import generation_callers as changes
 from inferspec.spec.changes import generation_ends as ends
+from inferspec.spec.changes import threads
 from inferspec.spec.changes.generation import prompt_in_bits
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.generation_sources import COURSE_CODE, MLX_LM, SEEDS, TIRED
@@ -23,6 +24,7 @@ from inferspec.spec.generation import (
     GEN_28,
     GEN_29,
     GEN_30,
+    GEN_31,
 )
 from inferspec.spec.mistakes import ignores_strides
 
@@ -231,5 +233,12 @@ KEPT_ARGUMENTS: tuple[Fault, ...] = (
         GEN_18,
         {"cache": changes.left_by_the_failed, "ids": changes.held_when_it_fails},
         "PROPERTIES CB4, PG7",
+    ),
+    Fault(
+        "generation-stream-of-the-module",
+        "ids are computed on a stream that is made where the module is loaded, and not there in another thread",
+        GEN_31,
+        threads.bound_to_its_thread(),
+        "https://github.com/ml-explore/mlx-lm/pull/1090",
     ),
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from inferspec.spec import rope as contract
 from inferspec.spec.changes import rope as changes
+from inferspec.spec.changes import threads
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS
 from inferspec.spec.mistakes import (
@@ -162,6 +163,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-heads-past-64", "heads past the 64th are never written", contract.ROPE_21, leaves_unwritten(lambda out: out[:, :, :64]), "PROPERTIES X2"),
     Fault("rope-token-past-tiles-of-96", "a token that is one more than tiles of 96 is never written", contract.ROPE_21, last_past_tiles_unwritten(96, 1, -3), TIRED),
     Fault("rope-tokens-in-tiles", "tokens after the last multiple of 32 are never written", contract.ROPE_21, leaves_unwritten(changes.whole(1, 32)), TIRED),
+    Fault("rope-bound-to-its-thread", "frequencies that were not computed when an object was made cannot be in another thread", contract.ROPE_22, threads.bound_to_its_thread(), "https://github.com/Blaizzy/mlx-vlm/pull/1854"),
+    Fault("rope-tables-of-its-thread", "tables are in storage of the thread that made an object, which is empty in another", contract.ROPE_22, threads.tables_of_its_thread(), TIRED),
 )  # fmt: skip
 
 VARIANTS: tuple[Variant, ...] = (

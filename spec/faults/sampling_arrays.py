@@ -6,6 +6,7 @@ from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling as samplers
 from inferspec.spec.changes import sampling_arrays as changes
 from inferspec.spec.changes import sampling_filters as filters
+from inferspec.spec.changes import threads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import SEEN
 from inferspec.spec.faults.sources import BACKWARD_ROWS, FLASHINFER, TIRED
@@ -271,5 +272,12 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_39,
         unguarded("guard_uniform_range"),
         "PROPERTIES X9",
+    ),
+    Fault(
+        "sampler-bound-to-its-thread",
+        "what was not computed when a sampler was made cannot be in another thread",
+        spec.SAMP_52,
+        threads.bound_to_its_thread(),
+        "https://github.com/ml-explore/mlx-lm/pull/1090",
     ),
 )

@@ -7,6 +7,7 @@ import numpy as np
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.changes import sampling_arrays as arrays
 from inferspec.spec.changes import sampling_generators as changes
+from inferspec.spec.changes import threads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import COURSE_REPO, VLLM_METAL
 from inferspec.spec.faults.sources import FLASHINFER, TIRED
@@ -138,6 +139,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_51,
         {"generator": changes.same_beginning},
         "jax.random.key(0) in a constructor",
+    ),
+    Fault(
+        "own-same-in-another-thread",
+        "in another thread than the one that compiled a draw every draw begins with the same state",
+        spec.SAMP_52,
+        threads.begins_anew_with_each_call(),
+        "https://github.com/ml-explore/mlx-lm/pull/1537",
     ),
     Fault("own-one-seed", "every seed is the same", spec.SAMP_44, {"generator": changes.one_seed}, "PROPERTIES SA9"),
     Fault(
