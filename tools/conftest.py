@@ -25,6 +25,7 @@ HANGS = 1800
 """Seconds after which a process hangs, on the busiest machine."""
 
 TOGETHER = {
+    "test_claimed_inputs.py": "inputs",
     "test_course.py": "course",
     "test_engine_inputs.py": "inputs",
     "test_inputs.py": "inputs",
