@@ -18,6 +18,7 @@ the course's classes and functions stand for it, in older and newer editions, an
   one is kept the text says since July 2026, and before its own code dropped it;
 * where RMSNorm rounds is asked of the edition that says it; of others the mean alone is in float32;
 * speculative decoding is greedy, and nothing bounds how many tokens it makes;
+* all is made and called in one thread;
 * the id that ends a text may be handed over or not in the editions that do not say it;
 * what a requirement guards (bad arguments are refused) the text seldom speaks of. It is judged all the same, and
   reported apart: a summary by chapters tells missing guards from wrong values.
@@ -31,6 +32,7 @@ What is only begun (`pass`, NotImplementedError) and what needs an extension tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import ModuleType
 
 from inferspec.conformance.bridge.layouts import Chapter, Laid, Offer
@@ -127,6 +129,11 @@ requirements that are guards."""
 ALTERNATIVES = (frozenset({"Qwen3", "Llama"}), frozenset({"Qwen3.incremental", "Llama.incremental"}))
 """The model is a Qwen3, in older editions a Qwen2."""
 
+ONE_THREAD = dict.fromkeys(
+    ("ROPE-22", "SAMP-52", "LLAMA-47", "LLAMA-48", "QWEN3-47", "QWEN3-48", "GEN-31"), "the text has one thread"
+)
+"""What no chapter asks, of any operation."""
+
 PRECISION = dict.fromkeys(
     ("linear", "attention", "flash_attention", "rope", "mlp", "quantization", "sampling", "llama", "qwen3"), "native"
 )
@@ -157,7 +164,8 @@ def laid_out(name: str, every: Iterable[ModuleType]) -> Laid:
         rooms |= room.OFFERS
     for operation, look in rooms.items():
         try:
-            offers[operation] = look(package)
+            offer = look(package)
+            offers[operation] = replace(offer, unasked={**offer.unasked, **ONE_THREAD})
         except NotOffered as reason:
             absent[operation] = str(reason)
         except Broken as reason:
