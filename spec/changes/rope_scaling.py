@@ -247,6 +247,12 @@ def ramp_within_pairs(self: ScaledRope, pairs: int, first: float, last: float, m
     return ScaledRope.ramp(self, pairs, first, min(last, pairs - 1), m)
 
 
+def ramp_without_an_end(self: ScaledRope, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
+    """It may end past the last feature, where it never comes to 1."""
+    shares = np.broadcast_to((np.arange(pairs) - max(first, 0)) / ((last - max(first, 0)) or 0.001), (m.runs, pairs))
+    return np.clip(m.in_float32(shares), 0, 1)
+
+
 def ramp_from_before(self: ScaledRope, pairs: int, first: float, last: float, m: Exact) -> np.ndarray:
     shares = (np.arange(pairs) - first) / (last - first)
     return np.broadcast_to(np.clip(shares, 0, 1), (m.runs, pairs))

@@ -479,6 +479,7 @@ def variants(name: str, prefix: str) -> tuple[Variant, ...]:
                 "scaled frequencies are made of their inverses, in float32",
                 {"rescaled": changes.scaled_in_float32},
             ),
+            ("ramp-without-an-end", "yarn's ramp may end past the last feature", {"ramp": changes.ramp_without_an_end}),
             ("factor-in-the-scale", "yarn's factor is in the scale of attention, squared", changes.in_the_scale()),
         )
     )
