@@ -509,6 +509,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section(f"conformance of {result['subject']['name']}")
     for line, style in lines(result):
         terminalreporter.write_line(line, **style)
+    if config.get_verbosity() < 0:
+        # pytest -q has no header.
+        for line in config.stash[_session].not_taken():
+            terminalreporter.write_line(line, yellow=True)
     if why := config.stash.get(_unwritten, ""):
         terminalreporter.write_line(why, red=True)
     elif path := _option(config, "--certificate"):

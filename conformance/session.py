@@ -162,12 +162,15 @@ class Session:
             f"inferspec: {about.name} {about.version} ({about.origin}), {about.library} {about.device}, "
             f"kernel path {about.kernel_path}, profile {self.profile.name}, seed {self.profile.seed}",
             f"inferspec: offers {', '.join(about.offers) or 'nothing'}",
-            *(
-                f"inferspec: {operation} takes no {name}, and so is not asked for it; if its {' or '.join(others)} is that,"
-                f" call it {name}"
-                for operation, offer in about.offers.items()
-                for name, others in offer.get("strange", {}).items()
-            ),
+            *(f"inferspec: {line}" for line in self.not_taken()),
+        ]
+
+    def not_taken(self) -> list[str]:
+        """What is not asked since no parameter has its name, where one of another name may be it."""
+        return [
+            f"{operation} takes no {name}, and so is not asked for it; if its {' or '.join(others)} is that, call it {name}"
+            for operation, offer in self.description.offers.items()
+            for name, others in offer.get("strange", {}).items()
         ]
 
     def run(self, test: Test) -> Outcome:

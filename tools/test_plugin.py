@@ -242,6 +242,12 @@ def test_what_a_parameter_of_another_name_may_be_is_told_before_the_tests(tmp_pa
     assert told == ["inferspec: linear takes no bias, and so is not asked for it; if its b is that, call it bias"]
 
 
+def test_a_run_without_a_header_tells_it_at_its_end(certify):
+    files = {"mine.py": "def linear(x, w, b=None):\n    return x @ w.T"}
+    run = certify(files, "--impl", "./mine.py", "-q", *only("LIN-08"), "-n", "0", suite="test_linear")
+    assert "linear takes no bias, and so is not asked for it; if its b is that, call it bias" in run.text
+
+
 def test_a_certificate_that_cannot_be_written_after_all_is_told(certify):
     filled = """
 import pathlib
@@ -407,9 +413,10 @@ def silu(x):
         'RuntimeError("float16 is not supported")',
         'type("InvalidArgument", (Exception,), {})("float16 is unknown")',
         'type("Fail", (Exception,), {})("the operator does not support float16 on CPU")',
+        'AssertionError("float32 and bfloat16 only")',
     ],
 )
-def test_what_a_librarys_own_error_calls_not_supported_may_be_left_out_of_the_envelope(certify, error):
+def test_what_an_error_says_is_not_supported_may_be_left_out_of_the_envelope(certify, error):
     files = {"mine.py": KERNELS_OF_A_LIBRARY.format(error=error)}
     run = certify(files, "--impl", "./mine.py", *only("SILU-05"), "-n", "0", suite="test_linear_silu")
     row = run.row("SILU-05")

@@ -24,8 +24,9 @@ UNTAKEN = re.compile(
 )
 """How a RuntimeError says that it is about an input of a kind that is not taken."""
 
-REFUSALS = ("ValueError", "TypeError", "InvalidArgument", "InvalidArgumentError")
-"""Errors that are about an input, by their names: Python's, and those of ONNX Runtime and TensorFlow."""
+REFUSALS = ("ValueError", "TypeError", "AssertionError", "InvalidArgument", "InvalidArgumentError")
+"""Errors that are about an input, by their names: Python's, with the `assert` by which many a kernel's launcher says what it takes,
+and those of ONNX Runtime and TensorFlow."""
 
 ALL_KINDS = ("RuntimeError", "NotImplementedError", "RuntimeException", "NotImplemented", "Fail")
 """Errors that libraries raise for all that can go wrong, by their names."""
