@@ -29,6 +29,11 @@ def of_nothing(a: Arguments) -> bool:
     return bool(a.bits <= 0 or a.group_size <= 0)
 
 
+def refuses_stacks(self: Operation, a: Arguments) -> None:
+    if a.packed.ndim != 2:
+        raise ValueError(f"packed is {a.packed.shape}, no matrix")
+
+
 def eight_of_a_stack(self: Operation, a: Arguments) -> Any:
     """The matrices of a stack are counted modulo 8."""
     result = Operation.respond(self, a)

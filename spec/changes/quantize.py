@@ -11,7 +11,7 @@ from inferspec.spec.changes.linear import rounded
 from inferspec.spec.changes.quantization import having, of_nothing
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.numerics import FINEST_STEP, f64, round_to
-from inferspec.spec.quantization import Quantize, packed_words
+from inferspec.spec.quantization import GROUP_SIZES, Quantize, packed_words
 
 
 def high_first(codes: np.ndarray, bits: int) -> np.ndarray:
@@ -196,6 +196,30 @@ def pads_groups(self: Quantize, a: Arguments) -> Any:
 
 def any_bits(self: Any, a: Arguments) -> Any:
     return Operation.respond(self, having(a, bits=4 if a.bits not in (2, 4, 8) else a.bits))
+
+
+def packed_stream(codes: np.ndarray, bits: int) -> np.ndarray:
+    """The words N..×(I·bits/32) of codes N..×I of any width, one after the other."""
+    stream = (codes.astype(np.int64)[..., None] >> np.arange(bits) & 1).astype(np.uint8)
+    stream = stream.reshape(*codes.shape[:-1], codes.shape[-1] * bits)
+    return np.packbits(stream, axis=-1, bitorder="little").view(np.uint32)
+
+
+def refuses_wide_codes(self: Quantize, a: Arguments) -> None:
+    if not 0 < a.bits <= 16 or a.group_size not in GROUP_SIZES:
+        raise ValueError(f"bits is {a.bits} and group_size {a.group_size}")
+
+
+CODES_OF_ANY_WIDTH: Change = {
+    "guard_grid": refuses_wide_codes,
+    "pack": lambda self, codes, bits: packed_stream(np.nan_to_num(codes), bits),
+}
+
+
+def refuses_stacks(self: Quantize, a: Arguments) -> None:
+    Quantize.guard_weights(self, a)
+    if a.w.ndim != 2:
+        raise ValueError(f"w is {a.w.shape}, not O×I")
 
 
 def any_group(self: Any, a: Arguments) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import quantization as changes
 from inferspec.spec.changes import quantization_products as products
 from inferspec.spec.changes.linear import blocked_product, rounded
-from inferspec.spec.changes.quantize import edge_on_the_grid
+from inferspec.spec.changes.quantize import CODES_OF_ANY_WIDTH, edge_on_the_grid, refuses_stacks
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults import dequantize, quantization_layers, quantization_products, quantize
 from inferspec.spec.numerics import Precision
@@ -49,6 +49,20 @@ VARIANTS: tuple[Variant, ...] = (
         "quantize",
         {"grid": edge_on_the_grid(np.rint)},
         unmet=("QUANT-03",),
+    ),
+    Variant("quantize-matrices", "w is a matrix", "quantize", {"guard_weights": refuses_stacks}, unmet=("QUANT-12",)),
+    Variant(
+        "quantize-codes-of-any-width",
+        "codes of 1 to 16 bits are offered, one after the other in a stream of bits",
+        "quantize",
+        CODES_OF_ANY_WIDTH,
+    ),
+    Variant(
+        "dequantize-matrices",
+        "packed, scales and biases are matrices",
+        "dequantize",
+        {"guard_rest": changes.refuses_stacks},
+        unmet=("DEQ-04",),
     ),
     Variant(
         "dequantize-in-float32",
