@@ -287,6 +287,11 @@ def test_the_sampler_changes_no_argument_where_it_draws_from_dozens(subject, cal
     keeps_arguments(subject, call)
 
 
+@requirement(spec.SAMP_34, call=greedy_calls(temperatures=["greedy"]), share=0.1)
+def test_the_sampler_changes_no_argument_at_temperature_0(subject, call):
+    keeps_arguments(subject, call)
+
+
 @requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=ordinary))
 def test_other_draws_in_between_change_nothing(subject, call):
     other = call.having(logits=-call.arguments["logits"], uniform=np.asarray(call.arguments["uniform"] / 2))
@@ -296,7 +301,7 @@ def test_other_draws_in_between_change_nothing(subject, call):
 @requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=ordinary), share=0.5)
 def test_another_sampler_in_between_changes_nothing(subject, call):
     other = call.having(temperature=another_temperature(subject), top_p=1.0)
-    depends_on_arguments_alone(subject, call, other, draws=False)
+    depends_on_arguments_alone(subject, call.kept(0), other.kept(1), draws=False)
 
 
 @requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=fine, sizes=(24, 300, 12)), share=0.2)
@@ -339,6 +344,11 @@ def test_a_temperature_of_nan_is_refused(subject, call):
 
 @requirement(spec.SAMP_37, call=sampler_calls(top_p=[True]), top_p=BAD_TOP_P, share=0.3)
 def test_a_sampler_with_a_top_p_that_is_no_share_is_refused(subject, call, top_p):
+    refuses(subject, call, top_p=top_p)
+
+
+@requirement(spec.SAMP_37, call=greedy_calls(temperatures=["greedy"], top_p=[True]), top_p=BAD_TOP_P, share=0.1)
+def test_a_top_p_that_is_no_share_is_refused_at_temperature_0(subject, call, top_p):
     refuses(subject, call, top_p=top_p)
 
 

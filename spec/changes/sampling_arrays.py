@@ -90,6 +90,14 @@ def keeps_numbers(self: Sampler, a: Arguments) -> Any:
     return remembers("uniform")["respond"](self, a)
 
 
+def with_the_latest_settings(self: Sampler, a: Arguments) -> Any:
+    """Settings are kept on the class when a sampler is made, and read there when it is called."""
+    if "made" not in vars(self):
+        vars(self)["made"] = True
+        type(self).settings = {name: getattr(a, name) for name in ("temperature", "top_k", "top_p")}  # type: ignore[attr-defined]
+    return Sampler.respond(self, Arguments(**{**vars(a), **type(self).settings}))  # type: ignore[attr-defined]
+
+
 def in_the_first_dtype(self: Sampler, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
     dtype = vars(self).setdefault("first_dtype", a.logits.dtype.name)
     with np.errstate(over="ignore"):
@@ -105,6 +113,12 @@ def last_of_equals_beside_broken(self: Sampler, z: np.ndarray, kept: np.ndarray,
 
 def absolute(self: Sampler, z: np.ndarray, a: Arguments) -> np.ndarray:
     return z / abs(a.temperature)
+
+
+def no_limits_at_temperature_0(self: Sampler, a: Arguments) -> None:
+    """The greedy path returns before it looks at any limit."""
+    if a.temperature:
+        Sampler.guard_top_p(self, a)
 
 
 def below_zero_alone(self: Sampler, a: Arguments) -> None:

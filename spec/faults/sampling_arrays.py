@@ -195,6 +195,13 @@ FAULTS: tuple[Fault, ...] = (
         {"respond": changes.filters_in_place},
         SEEN,
     ),
+    Fault(
+        "sampler-in-place-at-temperature-0",
+        "at temperature 0, where no quotient stands in for them, the caller's logits are filtered in place",
+        spec.SAMP_34,
+        only_where(lambda a: a.temperature == 0, {"respond": changes.filters_in_place}),
+        SEEN,
+    ),
     Fault("sampler-changes-uniform", "the uniform numbers are overwritten", spec.SAMP_34, mutates("uniform"), TIRED),
     Fault(
         "sampler-draws-in-vain",
@@ -223,6 +230,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_35,
         remembers("logits"),
         f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "sampler-settings-of-the-latest",
+        "settings are kept on the class: those of the sampler that was made last serve all",
+        spec.SAMP_35,
+        {"respond": changes.with_the_latest_settings},
+        "PROPERTIES X7",
     ),
     Fault(
         "sampler-limit-of-the-first",
@@ -257,6 +271,13 @@ FAULTS: tuple[Fault, ...] = (
         "any top_p is compared as it is",
         spec.SAMP_37,
         unguarded("guard_top_p"),
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "sampler-any-top-p-at-temperature-0",
+        "at temperature 0 no limit is looked at",
+        spec.SAMP_37,
+        {"guard_top_p": changes.no_limits_at_temperature_0},
         "PROPERTIES X9",
     ),
     Fault(
