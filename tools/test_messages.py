@@ -300,6 +300,18 @@ def test_a_choice_that_was_answered_elsewhere_is_not_said_to_be_left_out():
     assert 'say so in ENVELOPE["speculative"], whose keys are ' in messages[1]
 
 
+def test_a_list_that_is_taken_for_an_array_is_refused_and_said_with_the_line_that_leaves_it_out():
+    class Arrays(contract("speculative").operation("verify")):
+        def guard(self, a):
+            if isinstance(a.draft_tokens, list):
+                a.draft_tokens.shape  # noqa: B018
+            super().guard(a)
+
+    found = outcome("test_drafts_are_kept_up_to_the_first_that_is_not", verify=Arrays)
+    assert found.state == "overclaimed"
+    assert "if it does not support drafts of 'list', say so: " in found.message
+
+
 def test_a_library_that_has_few_operations_on_uint32_is_named_and_no_choice_of_the_subject():
     class Shifts(quantization.Dequantize):
         def guard(self, a):

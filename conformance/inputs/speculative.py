@@ -332,8 +332,8 @@ SHAPES = ((2, 1), (3, 1), (2, 2), (4, 1), (3, 2), (2, 3))
 class Enumeration:
     """A pair of models whose every call is made."""
 
-    def __init__(self, pair: Pair, dtype: str, features: dict[str, Any]) -> None:
-        self.pair, self.dtype, self.features = pair, dtype, features
+    def __init__(self, pair: Pair, dtype: str, drafts: str, token_dtype: str, features: dict[str, Any]) -> None:
+        self.pair, self.dtype, self.drafts, self.token_dtype, self.features = pair, dtype, drafts, token_dtype, features
 
     def __repr__(self) -> str:
         def told(table: Any) -> str:
@@ -346,13 +346,16 @@ class Enumeration:
         return Call(
             VERIFY,
             {
-                "draft_tokens": list(cell.draft_tokens),
+                "draft_tokens": self._given(cell.draft_tokens),
                 "draft_probs": round_to(cell.draft_probs, self.dtype),
                 "target_probs": round_to(cell.target_probs, self.dtype),
                 "uniform": cell.uniform,
             },
             self.features,
         )
+
+    def _given(self, tokens: tuple[int, ...]) -> Any:
+        return list(tokens) if self.drafts == "list" else np.array(tokens, self.token_dtype)
 
 
 @calls
@@ -367,7 +370,9 @@ def pairs(
         histories = itertools.chain(*(itertools.product(range(size), repeat=length) for length in lengths))
         return {history: _row(pick, size, whole) for history in histories}
 
-    return Enumeration(Pair(size, drafts, table(drafts - 1), table(drafts)), dtype, dict(pick.features))
+    pair = Pair(size, drafts, table(drafts - 1), table(drafts))
+    form, token_dtype = (pick.envelope[key][0] for key in ("drafts", "token_dtypes"))
+    return Enumeration(pair, dtype, form, token_dtype, {**pick.features, "drafts": form})
 
 
 def _row(pick: Pick, size: int, whole: int) -> Row:

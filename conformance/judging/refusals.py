@@ -34,6 +34,9 @@ ALL_KINDS = ("RuntimeError", "NotImplementedError", "RuntimeException", "NotImpl
 FEW_UNSIGNED = re.compile(r"'UInt32'|for uint16, uint32, uint64", re.IGNORECASE)
 """How torch says that it lacks an operation on words without sign: of a kind that it has, but for a few."""
 
+NO_ARRAY = re.compile(r"'(list|tuple)' object has no attribute '")
+"""How Python says, in an AttributeError, that a list was taken for an array: the subject takes arrays alone."""
+
 MISUSED = re.compile(r"the model is given ")
 """How the toy model that a subject is given says that it was not called as a model is: the subject refused nothing."""
 
@@ -42,6 +45,8 @@ def refuses(seen: Observation) -> bool:
     """Whether an error says that an input is not taken; of the libraries' own, of one type for all that can go wrong, by its words."""
     if MISUSED.match(seen.message):
         return False
+    if seen.raised == "AttributeError":
+        return bool(NO_ARRAY.match(seen.message))
     return seen.raised in REFUSALS or bool(seen.raised in ALL_KINDS and UNTAKEN.search(seen.message))
 
 
@@ -129,6 +134,6 @@ class Choices:
 def _is_named(key: str, choice: Any, error: str) -> bool:
     """Whether an error's words name a choice: a number only where they say what it is of."""
     if isinstance(choice, str):
-        return choice in error.split()
+        return choice in [word.strip("'") for word in error.split()]
     about = re.search(rf"\b{key.partition('_')[0].rstrip('s')}", error, re.IGNORECASE)
     return type(choice) is int and bool(about) and str(choice) in re.findall(r"\d+", error)

@@ -532,5 +532,12 @@ VERIFY_VARIANTS: tuple[Variant, ...] = (
         {"guard": changes.refuses_the_impossible},
         unmet=("SPEC-63",),
     ),
+    Variant(
+        "verify-arrays-alone",
+        "drafts are an array; a list of them is refused",
+        VERIFY,
+        {"guard": changes.no_lists},
+        envelope={"drafts": ("array",)},
+    ),
     Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": changes.in_float32}),
 )
