@@ -97,6 +97,11 @@ def four_ends_alone(self: Generate, token: int, request: Request, number: int) -
     return token in request.eos[:4]
 
 
+def zero_is_none(self: Generate, token: int, request: Request, number: int) -> bool:
+    """if token and …: an id of 0 is taken for none."""
+    return bool(token) and Generate.stops(self, token, request, number)
+
+
 def ends_modulo_2_to_16(self: Generate, token: int, request: Request, number: int) -> bool:
     return token % 2**16 in [id % 2**16 for id in request.eos]
 

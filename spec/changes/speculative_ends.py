@@ -30,6 +30,11 @@ def looks_at_the_last(self: Loop, run: Run) -> Iterator[Any]:
             yield ids[-1]
 
 
+def zero_is_none(self: SpeculativeGenerate, run: Run, token: int) -> bool:
+    """if token and …: an id of 0 is taken for none."""
+    return bool(token) and SpeculativeGenerate.stops(self, run, token)
+
+
 def endless_when_drawn(self: SpeculativeGenerate, run: Run, token: int) -> bool:
     """The path for temperatures above 0 has no look at eos."""
     return run.request.temperature == 0 and SpeculativeGenerate.stops(self, run, token)

@@ -110,6 +110,13 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     Fault(
+        "generation-eos-not-0",
+        "the id 0 never ends the ids",
+        GEN_06,
+        {"stops": changes.zero_is_none},
+        "an id that is tested bare",
+    ),
+    Fault(
         "generation-eos-modulo-16-bits",
         "ids are compared with end-of-sequence ids in 16 bits",
         GEN_06,

@@ -138,6 +138,13 @@ FAULTS: tuple[Fault, ...] = (
         "config.json of Llama 3 and Qwen3 has lists",
     ),
     Fault(
+        "speculative-eos-not-0",
+        "the id 0 never ends the ids",
+        SPEC_26,
+        {"stops": changes.zero_is_none},
+        "an id that is tested bare",
+    ),
+    Fault(
         "speculative-eos-modulo-16-bits",
         "ids are compared with end-of-sequence ids in 16 bits",
         SPEC_26,
