@@ -29,6 +29,7 @@ from inferspec.conformance.inputs.rms_norm import (
 )
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
+    is_right_if_taken,
     keeps_arguments,
     refuses,
     refuses_or_reads,
@@ -67,6 +68,11 @@ def test_eps_is_added_inside_the_root(subject, call):
 @requirement(spec.RMS_02, call=rms_calls(amplitude=(0.01,)))
 def test_eps_is_the_one_given_for_quiet_rows(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.RMS_02, call=rms_calls(eps=[1e-6, 1e-12, 1e-3, 0.5], amplitude=(0.01,)), share=0.1)
+def test_an_eps_of_zero_is_refused_or_added_as_it_is(subject, call):
+    is_right_if_taken(subject, call.having(eps=0.0))
 
 
 @requirement(spec.RMS_03, call=rms_calls(), zeros=among([0.3, 0.0, 1.0]))

@@ -59,6 +59,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-eps-ignored", "eps is ignored", contract.RMS_02, changes.eps(lambda a: 0.0), TIRED),
     Fault("rms-eps-hard-wired", "eps is always 1e-5", contract.RMS_02, changes.eps(lambda a: 1e-5), TINY_LLM),
     Fault("rms-eps-hard-wired-small", "eps is always 1e-6", contract.RMS_02, changes.eps(lambda a: 1e-6), TIRED),
+    Fault("rms-eps-zero-is-default", "an eps of 0 is taken for none given", contract.RMS_02, changes.eps(lambda a: a.eps or 1e-5), TIRED),
     Fault("rms-eps-lower-bound", "eps bounds the mean square from below instead of being added", contract.RMS_02, {"root": lambda self, mean_square, eps: np.sqrt(np.maximum(mean_square, eps))}, TIRED),
     Fault("rms-eps-in-sum", "eps is added before the sum is divided by D", contract.RMS_02, {"normalised": lambda self, x, a: x / self.root(self.statistics(x, a), self.eps(a) / x.shape[-1])}, TIRED),
     Fault("rms-eps-squared", "the square of eps is added", contract.RMS_02, {"root": lambda self, mean_square, eps: np.sqrt(mean_square + eps * eps)}, TIRED),
