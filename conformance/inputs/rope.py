@@ -255,7 +255,7 @@ def outside_the_table(pick: Pick) -> Call:
         length = 2
     starts, reach = starts_of(call), max(starts_of(call)) + length
     if call.features["offsets"] != "none" and pick.one_of(False, True):
-        return at(call, [start - reach + pick.one_of(0, 1) for start in starts])
+        return at(call, [start - reach + pick.one_of(0, 1, -2) for start in starts])
     return call.having(max_positions=pick.one_of(reach - 1, max(reach - length, 1), (reach + 1) // 2, 1))
 
 

@@ -136,6 +136,11 @@ def grown_from_zero(self: RoPE, a: Arguments) -> np.ndarray:
     return np.where(positions < room, positions, positions - room)
 
 
+def guards_all_but_slices_before_zero(self: RoPE, offset: Any) -> None:
+    if not (isinstance(offset, slice) and offset.stop < 0):
+        RoPE.guard_sign(self, offset)
+
+
 def previous_for_zero(starts: np.ndarray, a: Arguments) -> np.ndarray:
     if not isinstance(a.offset, list):
         return starts
