@@ -474,6 +474,7 @@ SPOILT = (
     "smaller page_size",
     "heads",
     "value heads",
+    "value slots",
     "dims",
     "table rows",
     "fewer table rows",
@@ -501,6 +502,8 @@ def spoilt(call: Call, bad: str) -> Call:
         return call.having(page_size=a["page_size"] - 1)
     if bad == "value heads":
         return call.having(value_pages=a["value_pages"].repeat(2, axis=1))
+    if bad == "value slots":
+        return call.having(value_pages=a["value_pages"].repeat(2, axis=2))
     if bad == "heads":
         twice = {name: a[name][:, :1].repeat(2, axis=1) for name in ("key_pages", "value_pages")}
         return call.having(query=a["query"][:, :1].repeat(3, axis=1), **twice)

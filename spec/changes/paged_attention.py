@@ -114,6 +114,11 @@ def more_value_heads_taken(self: PagedAttention, a: Arguments) -> None:
     PagedAttention.guard_shapes(self, Arguments(**{**vars(a), "value_pages": heads}))
 
 
+def larger_pages_of_values_taken(self: PagedAttention, a: Arguments) -> None:
+    slots = a.value_pages[:, :, : a.key_pages.shape[2]]
+    PagedAttention.guard_shapes(self, Arguments(**{**vars(a), "value_pages": slots}))
+
+
 def shifted_page(a: Arguments, row: int, p: np.ndarray) -> Place:
     """The page size is taken for a power of two: division and modulo are a shift and a mask."""
     bits = a.page_size.bit_length() - 1

@@ -235,6 +235,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "paged-larger-pages-of-values-taken",
+        "only the pages of keys are compared with page_size: those of values may be larger",
+        spec.PAGED_26,
+        {"guard_shapes": changes.larger_pages_of_values_taken},
+        ENGINEER,
+    ),
+    Fault(
         "paged-rows-fitted",
         "of a table, lengths and queries of other batches the smallest is taken",
         spec.PAGED_26,
