@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.attention import (
     spoilt,
     with_a_value_less,
     with_larger_mask,
+    with_mask_of_key_heads,
 )
 from inferspec.conformance.inputs.attention_lengths import (
     a_late_token,
@@ -459,6 +460,11 @@ def test_flash_attention_refuses_fewer_values_than_keys(subject, call):
 @requirement(spec.FLASH_17, call=flash_calls(masks=ARRAYS), axis=among(TOO_MANY), share=0.2)
 def test_flash_attention_refuses_a_mask_of_more_than_there_is(subject, call, axis):
     refuses(subject, with_larger_mask(call, axis))
+
+
+@requirement(spec.FLASH_17, call=flash_calls(masks=ARRAYS), share=0.06)
+def test_flash_attention_refuses_a_mask_of_as_many_heads_as_the_keys_have(subject, call):
+    refuses(subject, with_mask_of_key_heads(call))
 
 
 @requirement(spec.FLASH_26, call=flash_calls(masks=["additive", "-inf"], dtypes=HALF, amplitude=(1.0,)), share=0.2)

@@ -320,6 +320,16 @@ def with_larger_mask(call: Call, axis: str) -> Call:
     return call.having(**twice, mask=mask)
 
 
+def with_mask_of_key_heads(call: Call) -> Call:
+    """The call with four heads of queries for two of keys, and with a mask, in the encoding that it has, that hides nothing and is
+    of as many heads as the keys: a library may repeat it as it repeats them."""
+    heads = {"query": 4, "key": 2, "value": 2}
+    several = {name: call.arguments[name][..., :1, :, :].repeat(number, -3) for name, number in heads.items()}
+    shape = (2, several["query"].shape[-2], several["key"].shape[-2])
+    mask = encoded(np.ones(shape, bool), call.features["masks"], call.features["dtypes"])
+    return call.having(**several, mask=mask)
+
+
 COMMON = {"head_dims": [64, 128], "ratios": [4, 8, 1], "leading_dims": [(), (1,)]}
 """What most models have: kernels are written for it first."""
 

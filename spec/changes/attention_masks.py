@@ -21,6 +21,15 @@ def full_mask(a: Arguments) -> tuple[int, ...]:
     return (*a.query.shape[:-1], a.key.shape[-2])
 
 
+def remade(change: Callable[[Arguments], dict[str, Any]]) -> Change:
+    """Another mask is made of the one given before anything is checked."""
+
+    def guard_mask(self: Operation, a: Arguments) -> None:
+        CORE.guard_mask(Arguments(**{**vars(a), **change(a)}))
+
+    return {"guard_mask": guard_mask, **reshapes(change)}
+
+
 def cuts(cut: Callable[[np.ndarray, int, int], np.ndarray]) -> Change:
     """An array mask is cut, `cut(mask, length, keys)`, before anything is checked."""
 
@@ -28,10 +37,14 @@ def cuts(cut: Callable[[np.ndarray, int, int], np.ndarray]) -> Change:
         length, keys = full_mask(a)[-2:]
         return {"mask": cut(a.mask, length, keys)} if isinstance(a.mask, np.ndarray) and a.mask.ndim > 1 else {}
 
-    def guard_mask(self: Operation, a: Arguments) -> None:
-        CORE.guard_mask(Arguments(**{**vars(a), **change(a)}))
+    return remade(change)
 
-    return {"guard_mask": guard_mask, **reshapes(change)}
+
+def repeated_as_keys(a: Arguments) -> dict[str, Any]:
+    """A mask of as many heads as the keys have is repeated for those of queries, as the keys are."""
+    query_heads, heads = a.query.shape[-3], a.key.shape[-3]
+    several = isinstance(a.mask, np.ndarray) and a.mask.ndim > 2 and a.mask.shape[-3] == heads > 1
+    return {"mask": np.repeat(a.mask, query_heads // heads, axis=-3)} if several else {}
 
 
 def first_keys(mask: np.ndarray, length: int, keys: int) -> np.ndarray:

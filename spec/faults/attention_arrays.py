@@ -326,6 +326,13 @@ FAULTS: tuple[Fault, ...] = (
         ENGINEER,
     ),
     Fault(
+        "sdpa-mask-of-key-heads-repeated",
+        "a mask of as many heads as the keys have is repeated for those of queries, as the keys are",
+        spec.ATTN_17,
+        masks.remade(masks.repeated_as_keys),
+        ENGINEER,
+    ),
+    Fault(
         "sdpa-hidden-heads-stale",
         "of heads that see no key those past the first keep what the head before left",
         spec.ATTN_07,

@@ -22,7 +22,15 @@ from inferspec.spec.changes.attention import (
     token_of_common_heads_over_split_keys,
     wrapped,
 )
-from inferspec.spec.changes.attention_masks import cuts, first_keys, full_mask, last_rows, spreads
+from inferspec.spec.changes.attention_masks import (
+    cuts,
+    first_keys,
+    full_mask,
+    last_rows,
+    remade,
+    repeated_as_keys,
+    spreads,
+)
 from inferspec.spec.changes.attention_weights import fails_if, hidden_heads_as_before, values_cropped
 from inferspec.spec.changes.multi_head_attention import guards_arrays_only, guards_names_only
 from inferspec.spec.contract import Fault
@@ -302,6 +310,13 @@ FAULTS: tuple[Fault, ...] = (
         "of a mask of more rows than queries the last are taken",
         spec.FLASH_17,
         cuts(last_rows),
+        ENGINEER,
+    ),
+    Fault(
+        "flash-mask-of-key-heads-repeated",
+        "a mask of as many heads as the keys have is repeated for those of queries, as the keys are",
+        spec.FLASH_17,
+        remade(repeated_as_keys),
         ENGINEER,
     ),
     Fault(
