@@ -272,6 +272,11 @@ def test_no_argument_is_changed(subject, call):
     keeps_arguments(subject, call)
 
 
+@requirement(spec.MLP_09, call=swiglu_calls(sizes=square), share=0.1)
+def test_no_argument_is_changed_where_there_are_as_many_features_inside(subject, call):
+    keeps_arguments(subject, call)
+
+
 @requirement(spec.MLP_10, call=swiglu_calls(amplitude=(0.3, 0.1), sizes=FEW_OR_MANY))
 def test_other_data_in_between_changes_nothing(subject, call):
     other = call.having(x=-call.arguments["x"])

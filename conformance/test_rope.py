@@ -13,9 +13,11 @@ from inferspec.conformance.inputs.rope import (
     beside_tiles,
     both_forms,
     decode,
+    first_in_the_table,
     in_chunks,
     in_dtypes_in_turn,
     in_turn,
+    last_in_the_table,
     long,
     long_prompts_of_models,
     long_prompts_of_rows,
@@ -46,6 +48,7 @@ from inferspec.conformance.inputs.rope import (
 )
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
+    goes_on_after_a_refused_call,
     keeps_arguments,
     refuses,
     returns,
@@ -377,6 +380,12 @@ def test_other_data_at_the_same_place_in_between_changes_nothing(subject, call):
 def test_one_object_takes_every_kind_of_offset_in_turn(subject, turns):
     for call in turns:
         subject.agrees(call)
+
+
+@requirement(spec.ROPE_18, call=outside_the_table(offsets=["int", "slice"]), share=0.3)
+def test_positions_that_were_refused_leave_the_table_as_it_was(subject, call):
+    subject.agrees(first_in_the_table(call).kept(0))
+    goes_on_after_a_refused_call(subject, last_in_the_table(call).kept(0), call.kept(0))
 
 
 @requirement(spec.ROPE_18, turns=past_a_table(offsets=PLACED), share=0.05)

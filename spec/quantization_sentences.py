@@ -122,6 +122,7 @@ DEQ_13 = _dequantize(
     "DEQ-13",
     "where nothing is said, groups are of 128 weights and codes of 4 bits",
     "tiny-llm course, week 2 day 2",
+    Level.SHOULD,
 )
 
 _matmul = _about("quantized_matmul")
@@ -189,6 +190,7 @@ QMM_18 = _matmul(
     "QMM-18",
     "where nothing is said, groups are of 128 weights and codes of 4 bits",
     "tiny-llm course, week 2 day 2",
+    Level.SHOULD,
 )
 QMM_19 = _matmul(
     "QMM-19",
@@ -237,6 +239,7 @@ QLIN_14 = _layer(
     "QLIN-14",
     "where nothing is said, groups are of 128 weights and codes of 4 bits",
     "tiny-llm course, week 2 day 2",
+    Level.SHOULD,
 )
 
 _lookup = _about("QuantizedEmbedding")
@@ -263,6 +266,7 @@ QEMB_22 = _lookup(
     "QEMB-22",
     "where nothing is said, groups are of 128 weights and codes of 4 bits",
     "tiny-llm course, week 2 day 2",
+    Level.SHOULD,
 )
 
 _head = _about("QuantizedEmbedding.as_linear")

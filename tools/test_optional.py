@@ -45,6 +45,25 @@ def test_who_refuses_ids_of_63_bits_is_not_asked_for_them():
     assert states(subject) == {"passed"}
 
 
+@pytest.mark.parametrize(
+    ("component", "name", "key", "refused"),
+    [
+        ("rope", "RoPE", "empty", lambda a: not a.x.size),
+        ("attention", "MultiHeadAttention", "free_head_dim", lambda a: a.wq.shape[0] != a.hidden_size),
+    ],
+)
+def test_what_else_is_refused_is_not_asked_for_either(component, name, key, refused):
+    class Refuses(contract(component).operation(name)):  # type: ignore[misc]
+        def guard(self, a):
+            if refused(a):
+                raise ValueError("not taken")
+            super().guard(a)
+
+    subject = LocalSubject({name: Refuses})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {component: {key: [False]}}
+
+
 @pytest.mark.parametrize("operation", [BlockManager, Cut])
 def test_who_takes_them_rightly_or_wrongly_is_asked_for_them(operation):
     assert opened(operation).description.envelope == {}

@@ -32,6 +32,13 @@ EXAMPLES = {
     ),
 }
 
+_of_heads_of_3 = EXAMPLES["MultiHeadAttention"].having(
+    **dict.fromkeys(("wq", "wk", "wv"), np.ones((6, 4), np.float32)), wo=np.ones((4, 6), np.float32)
+)
+
+OPTIONAL = {"MultiHeadAttention": {"free_head_dim": (True, _of_heads_of_3)}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
 
 def scales(pick: Pick, size: float, dim: int) -> float | None:
     """None, or a scale of any size, below 0 too where the envelope has that: logits of entries of this size stay sharp."""

@@ -16,6 +16,9 @@ from inferspec.spec.rope import RoPE
 ROPE = "RoPE"
 EXAMPLES = {ROPE: Call(ROPE, {"dims": 4, "max_positions": 8, "x": np.ones((1, 2, 1, 4), np.float32)})}
 
+OPTIONAL = {ROPE: {"empty": (True, EXAMPLES[ROPE].having(x=np.ones((1, 0, 1, 4), np.float32)))}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
 Sizes = Callable[[Pick], tuple[int, int, int]]
 """Draws batch, length and heads."""
 
@@ -257,6 +260,18 @@ def outside_the_table(pick: Pick) -> Call:
     if call.features["offsets"] != "none" and pick.one_of(False, True):
         return at(call, [start - reach + pick.one_of(0, 1, -2) for start in starts])
     return call.having(max_positions=pick.one_of(reach - 1, max(reach - length, 1), (reach + 1) // 2, 1))
+
+
+def first_in_the_table(call: Call) -> Call:
+    """The first token of each row at position 0."""
+    return at(call.having(x=call.arguments["x"][:, :1]), [0] * len(call.arguments["x"]))
+
+
+def last_in_the_table(call: Call) -> Call:
+    """The first token of each row at the last position that max_positions has."""
+    return at(
+        call.having(x=call.arguments["x"][:, :1]), [call.arguments["max_positions"] - 1] * len(call.arguments["x"])
+    )
 
 
 @calls

@@ -136,6 +136,25 @@ def grown_from_zero(self: RoPE, a: Arguments) -> np.ndarray:
     return np.where(positions < room, positions, positions - room)
 
 
+def marked_before_it_is_refused() -> Change:
+    """The table of an object grows with the positions that are asked for, and its length is set before they are looked at."""
+
+    def guard_offset(self: RoPE, a: Arguments) -> None:
+        RoPE.guard_offset(self, a)
+        end, kept = int(self.positions(a).max(initial=-1)) + 1, vars(self)
+        if end > kept.get("length", 0):
+            kept["length"] = end
+            if end > a.max_positions:
+                raise ValueError(f"position {end - 1} is past the table")
+            kept["rows"] = end
+
+    def angles(self: RoPE, positions: np.ndarray, frequencies: np.ndarray, a: Arguments) -> np.ndarray:
+        there = positions < vars(self).get("rows", 0)
+        return RoPE.angles(self, np.where(there, positions, 0), frequencies, a)
+
+    return {"goes_on": True, "guard_offset": guard_offset, "angles": angles}
+
+
 def guards_all_but_slices_before_zero(self: RoPE, offset: Any) -> None:
     if not (isinstance(offset, slice) and offset.stop < 0):
         RoPE.guard_sign(self, offset)

@@ -433,6 +433,13 @@ FAULTS: tuple[Fault, ...] = (
         only_where(lambda a: a.dims >= 64, mutates("x")),
         "PROPERTIES X6",
     ),
+    Fault(
+        "mlp-changes-square-x",
+        "x of as many dims as there are hidden ones holds what the gate gave",
+        MLP_09,
+        only_where(lambda a: a.w_gate.shape[0] == a.w_gate.shape[1], mutates("x")),
+        "a buffer of the right size",
+    ),
     Fault("mlp-changes-down", "w_down is scaled in place", MLP_09, mutates("w_down"), "PROPERTIES X6"),
     Fault(
         "mlp-remembers-down-of-single-rows",

@@ -132,6 +132,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rope-sized-by-the-first", "what the first call makes room for serves every later one: heads past as many as that had are never written", contract.ROPE_18, sized_by_the_first(), "https://github.com/deepspeedai/DeepSpeed/issues/4684"),
     Fault("rope-batch-of-the-first", "what the first call makes room for serves every later one: batches past as many as that had are never written", contract.ROPE_18, sized_by_the_first(batches=True), "https://github.com/deepspeedai/DeepSpeed/issues/4684"),
     Fault("rope-table-of-the-object-made-last", "the table is kept for all objects: that of the one made last serves all", contract.ROPE_18, of_what_was_made_last("base", "traditional"), TIRED),
+    Fault("rope-table-marked-before-it-is-refused", "a position that is refused counts as one that the table has", contract.ROPE_18, changes.marked_before_it_is_refused(), TIRED),
     Fault("rope-table-grown-from-zero", "the rows by which the table of an object grows begin at position 0 again", contract.ROPE_18, {"goes_on": True, "positions": changes.grown_from_zero}, TIRED),
     Fault("rope-remembers-result", "results are kept without x in their key", contract.ROPE_18, remembers("x"), TIRED),
     Fault("rope-drifts", "a position counter outlives the call", contract.ROPE_18, drifts(), TIRED),
