@@ -192,7 +192,7 @@ RMS_13 = _rms(
 )
 RMS_14 = _rms(
     "RMS-14",
-    "a weight whose length is not dims and an x whose last dim is not dims are refused",
+    "a weight whose length is not dims and an x whose last dim is not dims are refused; one of a single channel, which broadcasts, is left open",
     aspect=Aspect.GUARD,
     source="mlx 76f275b4d; PROPERTIES X9",
 )
