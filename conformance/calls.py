@@ -33,7 +33,8 @@ class Call:
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
     views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS, or SAME or BESIDE
     and another argument. keep: calls of one example with the same number share the built object. elsewhere: it is called in
-    another thread than the one in which it was loaded and built.
+    another thread than the one in which it was loaded and built. refilled: array arguments that are those of the last call, with
+    these values written into them.
     """
 
     operation: str
@@ -43,6 +44,7 @@ class Call:
     keep: int | None = None
     seed: int | None = None
     elsewhere: bool = False
+    refilled: tuple[str, ...] = ()
 
     def having(self, **arguments: Any) -> Call:
         """The same call with some arguments replaced."""
@@ -78,6 +80,11 @@ class Call:
         """The same call, made in another thread than all others."""
         return replace(self, elsewhere=True)
 
+    def refilling(self, *arguments: str) -> Call:
+        """The same call with its values written into the arrays that the last call had for some arguments, as a pool of pages is
+        written into between steps."""
+        return replace(self, refilled=arguments)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The arguments that are arrays."""
         return {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
@@ -97,6 +104,8 @@ class Call:
                 for name, view in self.views.items()
             )
             text += f" with {', '.join(said)}"
+        if self.refilled:
+            text += f" with {', '.join(self.refilled)} written into the last call's"
         return f"{text} in another thread" if self.elsewhere else text
 
     # hypothesis prints what it drew: all numbers of a model would be long.
@@ -108,12 +117,9 @@ class Call:
     def program(self) -> str | None:
         """A line of Python that makes the call, or None when its arrays are too large to write down or an argument, a
         model say, is one that only a driver can make."""
-        if (
-            self.views
-            or self.elsewhere
-            or "steps" in self.arguments
-            or sum(a.size for a in self.leaves().values()) > 24
-        ):
+        if self.views or self.elsewhere or self.refilled or "steps" in self.arguments:
+            return None
+        if sum(a.size for a in self.leaves().values()) > 24:
             return None
         if not all(_literal_stands_for(value) for value in self.arguments.values()):
             return None

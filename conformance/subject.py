@@ -141,4 +141,6 @@ class LocalSubject:
         self._executor = Executor(targets)
 
     def call(self, call: Call, results: Sequence[Result] = (), watch: bool = False) -> Observation:
-        return self._executor.call(call.operation, call.arguments, call.views, call.keep, (), watch, call.elsewhere)
+        return self._executor.call(
+            call.operation, call.arguments, call.views, call.keep, (), watch, call.elsewhere, call.refilled
+        )

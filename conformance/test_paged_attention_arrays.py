@@ -22,7 +22,13 @@ from inferspec.conformance.inputs.paged_attention import (
     small_chunk,
     spoilt,
 )
-from inferspec.conformance.properties.common import depends_on_arguments_alone, keeps_arguments, refuses, returns
+from inferspec.conformance.properties.common import (
+    depends_on_arguments_alone,
+    keeps_arguments,
+    reads_what_was_written,
+    refuses,
+    returns,
+)
 from inferspec.conformance.strategies import (
     MOSTLY_SLICES,
     WIDE_VIEWS,
@@ -194,6 +200,18 @@ def test_shorter_contexts_in_between_change_nothing(subject, call):
     lens = call.arguments["context_lens"]
     shorter = call.having(context_lens=((lens + 1) // 2).astype(lens.dtype))
     depends_on_arguments_alone(subject, call, shorter, where=seeing(shorter))
+
+
+@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=seeds, share=0.1)
+def test_tokens_that_are_written_into_the_pages_are_read(subject, call, seed):
+    reads_what_was_written(subject, call, same_pages(call, np.random.default_rng(seed)), "key_pages", "value_pages")
+
+
+@requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=seeds, share=0.1)
+def test_a_table_that_is_written_into_is_read(subject, call, seed):
+    table = call.arguments["block_table"]
+    other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
+    reads_what_was_written(subject, call, call.having(block_table=other.astype(table.dtype)), "block_table")
 
 
 @requirement(spec.PAGED_25, call=paged_calls(rows=(2, 4)), share=0.5)

@@ -52,6 +52,7 @@ from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     is_right_if_taken,
     keeps_arguments,
+    reads_what_was_written,
     refuses,
     refuses_or_reads,
     returns,
@@ -424,6 +425,12 @@ def test_other_rows_in_between_change_nothing(subject, call):
 def test_other_weights_in_between_change_no_product(subject, call, part):
     value = call.arguments[part]
     depends_on_arguments_alone(subject, call, call.having(**{part: ~value if part == "packed" else -value}))
+
+
+@requirement(spec.QMM_12, call=product_calls(), part=among(["packed", "scales", "biases"]), share=0.1)
+def test_weights_that_are_written_into_are_read(subject, call, part):
+    value = call.arguments[part]
+    reads_what_was_written(subject, call, call.having(**{part: ~value if part == "packed" else -value}), part)
 
 
 @requirement(spec.QMM_09, call=in_views(one_row_products), share=0.5)

@@ -86,6 +86,14 @@ class Arrays(ABC):
         with contextlib.suppress(TypeError, ValueError, RuntimeError):
             y[...] = math.nan
 
+    def refill(self, y: Any, x: Any) -> Any:
+        """The array y, with the values of x written into it; x itself where arrays cannot be written to."""
+        try:
+            y[...] = x
+        except (TypeError, ValueError, RuntimeError):
+            return x
+        return self.ready(y)
+
     def version(self) -> str:
         """The library and its version."""
         return f"{self._module.__name__} {self._module.__version__}"

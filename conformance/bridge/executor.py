@@ -33,10 +33,13 @@ class Executor:
         """The random states that the last call left which was watched."""
         self._kept: dict[tuple[int, int], Any] = {}
         self._thread: ThreadPoolExecutor | None = None
+        self._given: dict[str, Any] = {}
+        """The arguments of the last call."""
 
     def reset(self) -> None:
         """Forget the shared objects: a new example begins."""
         self._kept.clear()
+        self._given = {}
         self._earlier = Earlier()
 
     def call(
@@ -48,9 +51,11 @@ class Executor:
         results: Sequence[tuple[tuple[int, ...], str]],
         watch: bool,
         elsewhere: bool = False,
+        refilled: Sequence[str] = (),
     ) -> Observation:
         """Make one call. results: shapes and dtypes to poison buffers with; watch: look at the random state too; elsewhere: in
-        another thread than the one in which its object is built."""
+        another thread than the one in which its object is built; refilled: arguments for which the last call's arrays are
+        taken."""
         target = self._targets[operation]
         to: Arrays = target.kind
         turned = target.operation.turned if target.layout else ()
@@ -62,6 +67,8 @@ class Executor:
                 other = view.removeprefix(BESIDE)
                 given[other], given[name] = lay_beside(arguments[other], arguments[name], to)
         given |= {name: given[view.removeprefix(SAME)] for name, view in views.items() if view.startswith(SAME)}
+        given |= {name: to.refill(self._given[name], given[name]) for name in refilled if name in self._given}
+        self._given = given
         before = Arguments(given, to)
         state: list[bytes] | None = None
         try:

@@ -82,7 +82,7 @@ def _called(executor: Executor, message: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to the message of a call."""
     if message["fresh"]:
         executor.reset()
-    asked = ("operation", "arguments", "views", "keep", "results", "watch", "elsewhere")
+    asked = ("operation", "arguments", "views", "keep", "results", "watch", "elsewhere", "refilled")
     observation = executor.call(*(message[name] for name in asked))
     return {**{name: getattr(observation, name) for name in PARTS}, "number": message["number"]}
 

@@ -134,6 +134,7 @@ class HostedSubject:
             "results": list(results),
             "watch": watch,
             "elsewhere": call.elsewhere,
+            "refilled": call.refilled,
             "fresh": self._fresh,
         }
         self._fresh = False

@@ -126,6 +126,12 @@ def depends_on_arguments_alone(
         raise Nonconformance("the call changes the random state", first)
 
 
+def reads_what_was_written(subject: Trial, call: Call, other: Call, *arguments: str) -> None:
+    """A call is right on the arrays of another one, into which its caller has written since."""
+    subject.observe(other)
+    subject.agrees(call.refilling(*arguments))
+
+
 def goes_on_after_a_refused_call(subject: Trial, call: Call, bad: Call) -> None:
     """A call is right behind one with bad arguments. Whether that is refused is another requirement's matter."""
     if subject.observe(bad).raised:

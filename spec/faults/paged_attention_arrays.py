@@ -23,6 +23,7 @@ from inferspec.spec.mistakes import (
     promotes,
     refuses_empty,
     remembers,
+    remembers_by_object,
     rows_in_order_of_memory,
 )
 
@@ -193,6 +194,20 @@ FAULTS: tuple[Fault, ...] = (
         "of groups of twelve heads and more, of 128 dims, the last feature is not written",
         spec.PAGED_05,
         lacks_a_feature(lambda a: a.query.shape[3] == 128 and a.query.shape[1] >= 12 * a.key_pages.shape[1]),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-pools-made-once",
+        "pools are converted once, for as long as they are the same arrays",
+        spec.PAGED_24,
+        remembers_by_object("key_pages", "value_pages"),
+        ENGINEER,
+    ),
+    Fault(
+        "paged-table-made-once",
+        "a table is converted once, for as long as it is the same array",
+        spec.PAGED_24,
+        remembers_by_object("block_table"),
         ENGINEER,
     ),
     Fault("paged-drifting", "every repeated call is larger", spec.PAGED_24, drifts(), ENGINEER),

@@ -41,6 +41,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    remembers_by_object,
     rows_in_order_of_memory,
     steps_of_16_bits,
     unwritten_where_all_is_wide,
@@ -106,6 +107,13 @@ FAULTS: tuple[Fault, ...] = (
         "a single row is scaled in place",
         QMM_11,
         only_where(of_one_half_row("x"), mutates("x")),
+        TIRED,
+    ),
+    Fault(
+        "quantized-matmul-weights-made-once",
+        "packed weights are unpacked once, for as long as they are the same arrays",
+        QMM_12,
+        remembers_by_object("packed", "scales", "biases"),
         TIRED,
     ),
     Fault(

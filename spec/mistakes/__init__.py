@@ -12,6 +12,7 @@ from inferspec.spec.mistakes.memory import (
     remembers,
     remembers_by,
     remembers_by_identity,
+    remembers_by_object,
     reuses_its_buffer,
     sized_by_the_first,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "remembers",
     "remembers_by",
     "remembers_by_identity",
+    "remembers_by_object",
     "replacing",
     "reuses_its_buffer",
     "rounds",

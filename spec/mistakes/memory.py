@@ -74,6 +74,20 @@ def remembers_by_identity(argument: str) -> Change:
     return replacing(argument, replaced)
 
 
+def remembers_by_object(*arguments: str) -> Change:
+    """What was made of an array is kept beside it, and serves as long as the same array comes, whatever was written into it."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        kept = _memory(self).setdefault("made", {})
+        for name in arguments:
+            array = getattr(a, name)
+            if kept.get(name, (None,))[0] is not array:
+                kept[name] = array, array.copy()
+        return honest(self, Arguments(**{**vars(a), **{name: kept[name][1] for name in arguments}}))
+
+    return {"respond": respond}
+
+
 def reuses_its_buffer() -> Change:
     """Every result of a shape comes back in the same array, which the next call overwrites."""
 
