@@ -6,9 +6,11 @@ from fractions import Fraction
 import numpy as np
 
 from inferspec.conformance.inputs.speculative import (
+    ALMOST_ONE,
     HUGE,
     apart,
     equal,
+    filtered,
     fine,
     fine_among_many,
     halves,
@@ -152,6 +154,13 @@ def test_no_impossible_id_comes_out(subject, call):
 @requirement(spec.SPEC_09, call=verify_calls(rows=uneven, sizes=(300, 1000), edge=True, dtypes=["float32"]), share=0.6)
 def test_the_largest_uniform_numbers_give_an_id_of_the_vocabulary(subject, call):
     _possible(subject, call)
+
+
+@requirement(spec.SPEC_09, call=verify_calls(rows=filtered, sizes=(2000, 600), dtypes=["float32"]), share=0.3)
+def test_the_largest_uniform_number_gives_no_id_that_a_filter_took(subject, call):
+    uniform = call.arguments["uniform"].copy()
+    uniform[-1] = ALMOST_ONE
+    _possible(subject, call.having(uniform=uniform))
 
 
 @requirement(spec.SPEC_09, call=verify_calls(edge=True))

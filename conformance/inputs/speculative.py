@@ -61,6 +61,13 @@ def uneven(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     return rows[:count], rows[count:]
 
 
+def filtered(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of no round numbers; of the target's a filter has left the first half of the ids."""
+    draft, target = uneven(pick, count, size)
+    target[:, (size + 1) // 2 :] = 0
+    return draft, target / target.sum(axis=-1, keepdims=True)
+
+
 def dyadic(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows with up to 12 likely ids; target and draft share some of them."""
     shared = pick.random.permutation(size)[:12]

@@ -114,6 +114,11 @@ def past_float32_sums(self: Verify, weights: Rows, uniform: float) -> int:
     return int((cdf <= uniform).sum())
 
 
+def clamped_to_the_last(self: Verify, weights: Rows, uniform: float) -> int:
+    """The last id of the vocabulary where float32 sums stay below the uniform number, whether or not it is possible."""
+    return min(past_float32_sums(self, weights, uniform), len(weights) - 1)
+
+
 def without_the_draft(self: Verify, tokens: list[int], q: Rows, p: Rows, count: int) -> Rows:
     """The target's row, with nothing but the rejected id taken away."""
     if count == len(tokens):

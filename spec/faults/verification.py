@@ -301,6 +301,13 @@ VERIFY_FAULTS: tuple[Fault, ...] = (
         "https://github.com/apache/mxnet/issues/19073",
     ),
     Fault(
+        "verify-clamped-to-the-last",
+        "a uniform number that float32 sums do not reach gives the last id, possible or not",
+        SPEC_09,
+        {"draw": changes.clamped_to_the_last},
+        "PROPERTIES SA1",
+    ),
+    Fault(
         "verify-zero-draws-the-first",
         "a uniform number of 0 draws id 0, though it is impossible",
         SPEC_09,
