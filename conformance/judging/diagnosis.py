@@ -12,7 +12,7 @@ from inferspec.conformance.calls import Call, History, Observation
 from inferspec.conformance.envelope import Envelope
 from inferspec.conformance.judging.shared_faults import transplanted
 from inferspec.conformance.subject import LocalSubject
-from inferspec.spec.contract import Aspect, Contract, Fault, Operation, Requirement
+from inferspec.spec.contract import Answer, Aspect, Contract, Fault, Operation, Requirement
 from inferspec.spec.numerics import EXPLAINED, UNDECIDED, Precision, f64, is_float, rounding, within
 
 EXAMPLES = 8
@@ -174,12 +174,16 @@ class _Judge:
         self.operations = {op.signature.operation: op for op in contract.operations}
         self._budgets: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         """Of the oracle's answers, by their identity."""
+        self._evaluated: dict[tuple[int, type[Operation]], dict[str, Answer]] = {}
+        """What the oracle and the fault that is tried make of each call, with their budgets."""
 
     def accepts(
         self, fault: Fault, history: History, replayed: Sequence[Observation], right: Sequence[Observation]
     ) -> bool:
         """Whether the fault does all that was seen in an example, and something of it that the oracle does not."""
         faulty = {**self.operations, fault.kills.name: self.contract.faulty(fault)}
+        own = set(self.operations.values())
+        self._evaluated = {key: answers for key, answers in self._evaluated.items() if key[1] in own}
         # The budgets of the fault's own answers come last: they take most of the time, and most faults do something else.
         wrong, near = False, []
         for (call, seen), done, correct in zip(history, replayed, right, strict=True):
@@ -189,12 +193,13 @@ class _Judge:
                     return False
                 wrong = True
                 continue
+            given, wanted = seen.results, correct.results
             for part, faulted in self._about(done, faulty[call.operation]).items():
-                left, off = _distance(seen.results[part], faulted), self._off(call, part, seen, done, correct)
+                left, off = _distance(given[part], faulted), self._off(call, part, given[part], faulted, wanted[part])
                 if off is None:
                     return False
                 wrong = wrong or off
-                near.append((left, call, part, faulted, self._right_budget(call, part, correct.results[part])))
+                near.append((left, call, part, faulted, self._right_budget(call, part, wanted[part])))
         if self.requirement.aspect is Aspect.ROUNDING:
             return wrong
         return wrong and all(
@@ -206,10 +211,9 @@ class _Judge:
         self, call: Call, seen: Observation, replayed: Observation, faulty: Mapping[str, type[Operation]]
     ) -> bool:
         """Whether the fault gives the numbers that were seen."""
+        given = seen.results
         return all(
-            within(
-                _distance(seen.results[part], value), self._tolerance(call, part, value, faulty[call.operation])
-            ).all()
+            within(_distance(given[part], value), self._tolerance(call, part, value, faulty[call.operation])).all()
             for part, value in self._about(replayed, faulty[call.operation]).items()
         )
 
@@ -218,10 +222,9 @@ class _Judge:
         own = self.requirement.id
         return {part: x for part, x in seen.results.items() if not operation.leaves_aside(part, own)}
 
-    def _off(self, call: Call, part: str, seen: Observation, replayed: Observation, right: Observation) -> bool | None:
+    def _off(self, call: Call, part: str, seen: np.ndarray, faulted: np.ndarray, correct: np.ndarray) -> bool | None:
         """Whether one array of the fault is wrong, and None where it is far from what was seen."""
-        faulted, correct = replayed.results[part], right.results[part]
-        left, off = _distance(seen.results[part], faulted), _distance(correct, faulted)
+        left, off = _distance(seen, faulted), _distance(correct, faulted)
         if self.requirement.aspect is Aspect.ROUNDING:
             # The last bit is what this is about; few elements may hang on how the statistics were summed.
             return None if np.mean(left > 0) > UNDECIDED else bool((off > 0).any())
@@ -249,15 +252,24 @@ class _Judge:
         return np.where(np.isfinite(f64(value)), budget + once, 0.0)
 
     def _budget(self, call: Call, part: str, value: np.ndarray, operation: type[Operation]) -> np.ndarray:
-        reference = operation()
-        reference.claimed = self.claimed
-        try:
-            answer = reference.evaluate(reference.bind(call.arguments), self.precision)
-            budget = (answer[part] if reference.parts else answer).budget
-        except Exception:  # a fault that accepts bad input need not be able to bound its error there
+        answer = self._answers(call, operation).get(part)
+        if answer is None or answer.budget.shape != value.shape:
             return np.zeros(value.shape)
         # The bound of a mistaken formula need not be positive: its size is what counts.
-        return np.nan_to_num(np.abs(budget), posinf=0.0) if budget.shape == value.shape else np.zeros(value.shape)
+        return np.nan_to_num(np.abs(answer.budget), posinf=0.0)
+
+    def _answers(self, call: Call, operation: type[Operation]) -> dict[str, Answer]:
+        """All that an operation answers, worked out once: a long story has thousands of parts."""
+        key = id(call), operation
+        if key not in self._evaluated:
+            reference = operation()
+            reference.claimed = self.claimed
+            try:
+                answer = reference.evaluate(reference.bind(call.arguments), self.precision)
+                self._evaluated[key] = dict(answer) if reference.parts else {"": answer}
+            except Exception:  # a fault that accepts bad input need not be able to bound its error there
+                self._evaluated[key] = {}
+        return self._evaluated[key]
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
