@@ -6,6 +6,7 @@ from inferspec.conformance.judging.unclaimed import claimed_call, unclaimed
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import all_tests
+from inferspec.spec.batching import BatchingKVCache
 from inferspec.spec.generation import Generate
 from inferspec.spec.linear import Silu
 from inferspec.spec.llama import Llama
@@ -30,6 +31,7 @@ class AboveZero(Generate):
             {"Llama": ["rope_types: linear", "rope_types: llama3"]},
         ),
         (AboveZero, {"generation": {"zero_max_tokens": [False]}}, {}),
+        (BatchingKVCache, {"batching": {"offsets": [False]}}, {}),
         (Generate, {"generation": {"stops": [0, 1]}}, {"generate": ["stops: 2", "stops: 3", "stops: 9"]}),
     ],
 )

@@ -80,6 +80,7 @@ class Script(Steps):
     def call(self, room: tuple[int, ...] = (0, 1, 7, 300)) -> Call:
         """The story. room: how much longer than needed max_len may be."""
         self.pick.features["idle_updates"] = has_idle_updates(self.steps)
+        self.pick.features["offsets"] = any(step == "offsets" for step, _ in self.steps)
         # No longer than what is claimed either, where the requests are not.
         enough = max(self.longest, 1)
         max_len = min(enough + self.pick.one_of(*room), max(enough, self.pick.envelope["tokens"]))
