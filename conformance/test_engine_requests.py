@@ -75,6 +75,7 @@ from inferspec.conformance.inputs.engine_queues import (
     queues_of_several,
     queues_that_some_leave,
     ranked,
+    ranked_beside_each_other,
     ranked_in_short_pools,
     resumed_beside_prompts,
     resumed_prompts,
@@ -279,6 +280,14 @@ def test_no_small_request_overtakes_one_that_waits_for_pages(subject, story):
 @requirement(spec.ENG_16, story=before_preempted(), share=0.05)
 def test_a_preempted_request_goes_behind_one_of_a_larger_priority(subject, story):
     goes_before_who_gave_way(subject, story)
+
+
+@requirement(spec.ENG_57, story=ranked_beside_each_other(), share=0.06)
+def test_a_request_of_a_larger_priority_gives_no_page_to_one_of_a_smaller(subject, story):
+    call, (high, low) = story
+    seen = subject.parts(call)
+    if not 0 < int(seen[f"{high} last"]) <= int(seen[f"{low} last"]):
+        raise Nonconformance(f"request {low} ends before request {high}, which has a larger priority", call)
 
 
 @requirement(spec.ENG_17, call=crowds(seen=("outputs", "stream")), share=0.15)

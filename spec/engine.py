@@ -433,6 +433,11 @@ ENG_56 = _requirement(
     "https://github.com/ml-explore/mlx-lm/pull/1090; PROPERTIES X7",
     level=Level.SHOULD,
 )
+ENG_57 = _requirement(
+    57,
+    "a request that runs gives its pages to none of a smaller priority",
+    "PROPERTIES SC3; Kwon et al. 2023, section 4.5",
+)
 
 
 CONTRACT = Contract(

@@ -70,6 +70,20 @@ def ranked_in_short_pools(script: Script) -> int:
     return number
 
 
+@told("outputs", "steps", priorities=[True], pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
+def ranked_beside_each_other(script: Script) -> tuple[int, int]:
+    """Two requests of unlike priority that come at once and together outgrow all pages: the number of the one that is ahead, and of
+    the other."""
+    pick, limit = script.pick, 9
+    script.max_requests = 2
+    prompts = [script.prompt(script.lead + pick.size(1, 3), limit) for _ in range(2)]
+    script.pages = max(script.need(len(tokens), limit) for tokens in prompts) + pick.size(0, 1)
+    high, low = pick.one_of((5, 0), (1, -1), (2, 1))
+    first, second = pick.one_of((high, low), (low, high))
+    numbers = script.add(prompts[0], limit, priority=first), script.add(prompts[1], limit, priority=second)
+    return numbers if first == high else numbers[::-1]
+
+
 @told("outputs", "steps", pages=["told"], page_sizes=[1, 2, 3], chunks=[64], **PLAIN)
 def behind_preempted(script: Script) -> tuple[int, int]:
     """Two requests whose prompts fill all pages, so that the later one must give way when it has an id and wants another; a

@@ -577,9 +577,9 @@ def _need(m: State, r: Request) -> int:
 
 
 def latest_victim(self: Engine, m: State, r: Request) -> Request:
-    """Who came last gives way, whatever its priority; the one that asks only when it is alone."""
+    """Who came last of the smallest priority gives way; the one that asks only when it is alone."""
     others = [x for x in m.running if x is not r and not self.decodes(x)] or [x for x in m.running[1:] if x is not r]
-    return max(others, key=lambda x: x.id) if others and r is m.running[0] else m.running[-1]
+    return min(others, key=lambda x: (x.priority, -x.id)) if others and r is m.running[0] else m.running[-1]
 
 
 def prompts_alone_cached(self: Engine, m: State, r: Request) -> int:

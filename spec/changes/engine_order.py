@@ -175,3 +175,13 @@ def displaces(self: Engine, m: State) -> None:
     if m.waiting and len(m.running) >= m.a.max_requests and m.waiting[0].priority > m.running[-1].priority:
         prompt_lost(self, m, m.running[-1])
     Engine.admit(self, m)
+
+
+def highest_victim(self: Engine, m: State, r: Request) -> Request:
+    """The larger number was taken for the smaller priority."""
+    return max(m.running, key=lambda x: (x.priority, x.id))
+
+
+def latest_victim_of_all(self: Engine, m: State, r: Request) -> Request:
+    """Who came last gives way, whatever its priority."""
+    return max(m.running, key=lambda x: x.id)

@@ -479,7 +479,12 @@ VARIANTS: tuple[Variant, ...] = (
         {"admit": changes.all_it_will_need},
         unmet=("ENG-38", "ENG-53", "ENG-55"),
     ),
-    Variant("engine-latest-victim", "who came last is preempted first", "Engine", {"victim": changes.latest_victim}),
+    Variant(
+        "engine-latest-victim",
+        "of the smallest priority who came last is preempted first",
+        "Engine",
+        {"victim": changes.latest_victim},
+    ),
     Variant(
         "engine-prompts-cached",
         "only pages of prompts are cached",

@@ -14,6 +14,20 @@ _fault = named("engine")
 FAULTS: tuple[Fault, ...] = (
     _fault("by-arrival", "priorities are ignored", spec.ENG_16, {"order": changes.by_arrival}, "PROPERTIES SC3"),
     _fault(
+        "preempts-the-first",
+        "of those that run the one of the largest priority gives way",
+        spec.ENG_57,
+        {"victim": changes.highest_victim},
+        "PROPERTIES SC3",
+    ),
+    _fault(
+        "preempts-the-latest",
+        "of those that run the one that came last gives way, whatever its priority",
+        spec.ENG_57,
+        {"victim": changes.latest_victim_of_all},
+        "https://github.com/GeeeekExplorer/nano-vllm",
+    ),
+    _fault(
         "small-ones-overtake",
         "a request for which there are no pages is passed over by one for which there are",
         spec.ENG_16,
