@@ -200,7 +200,10 @@ def _bind_methods(operation: type[Operation], function: Callable[..., Any], kind
     init = operation.signature.init
     is_class = inspect.isclass(function)
     if is_class and (missing := [name for name in operation.methods if not _may_have(function, name)]):
-        raise AdapterError(f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}")
+        raise AdapterError(
+            f"{operation.signature.operation}: {function.__name__} has no {', '.join(missing)}; what each is for is in"
+            " what inferspec init writes"
+        )
     for name, parameters in operation.takes.items() if is_class else ():
         _refuse_other_parameters(function, name, parameters, operation)
     init_names, filled = matched(function, init, operation) if init is not None else ({}, {})

@@ -97,7 +97,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "generation-eos-ignored",
-        "nothing ends the ids but the limit",
+        "nothing ends the ids but the limit, as where eos is taken for an id and not for a collection of them",
         GEN_06,
         {"stops": lambda self, token, request, number: False},
         TIRED,

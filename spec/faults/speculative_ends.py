@@ -125,7 +125,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "speculative-eos-ignored",
-        "nothing ends the ids but the limit",
+        "nothing ends the ids but the limit, as where eos is taken for an id and not for a collection of them",
         SPEC_26,
         {"stops": lambda self, run, token: False},
         TIRED,

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays
-from inferspec.conformance.bridge.signatures import signature_of
+from inferspec.conformance.bridge.signatures import SYNONYMS, signature_of
 from inferspec.spec.contract import Unreadable
 
 Driver = Callable[[Any, Mapping[str, Any], Arrays], Any]
@@ -79,6 +79,15 @@ def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
     own = _parameters(function) or {}
     return {
         name: value for name, value in defaults.items() if name in own and own[name].default is inspect.Parameter.empty
+    }
+
+
+def spelt(function: Callable[..., Any], **options: Any) -> dict[str, Any]:
+    """The options by the function's own names of them, which may be others of the field's."""
+    own = _parameters(function) or {}
+    return {
+        next((spelling for spelling in (name, *SYNONYMS.get(name, ())) if spelling in own), name): value
+        for name, value in options.items()
     }
 
 

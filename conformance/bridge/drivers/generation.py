@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.bridge.arrays import Arrays
-from inferspec.conformance.bridge.drivers import Handed, handed, insisted
+from inferspec.conformance.bridge.drivers import Handed, handed, insisted, spelt
 from inferspec.conformance.bridge.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
@@ -26,14 +26,15 @@ def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, An
     )
 
     def start(request: Request) -> Iterable[Any]:
-        more = insisted(subject, eos=(), sampler=None, cache=True)
+        more: dict[str, Any] = {"max_tokens": request.max_tokens}
         if request.eos:
             more["eos"] = request.eos
         if request.sampler is not None:
             more["sampler"] = _sampler(request.sampler, a.sampler["form"], to)
         if not request.cache:
             more["cache"] = False
-        return handed(partial(subject, max_tokens=request.max_tokens, **more), model=model, tokens=request.tokens)
+        usual = insisted(subject, **spelt(subject, eos=(), sampler=None, cache=True))
+        return handed(partial(subject, **{**usual, **spelt(subject, **more)}), model=model, tokens=request.tokens)
 
     return watch(start, toy, requests_of(a, to.owns), a)
 

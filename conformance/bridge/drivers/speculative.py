@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays
-from inferspec.conformance.bridge.drivers import handed, insisted
+from inferspec.conformance.bridge.drivers import handed, insisted, spelt
 from inferspec.conformance.bridge.drivers.toys import Model
 from inferspec.spec.contract import Unreadable
 from inferspec.spec.duet import Request
@@ -49,10 +49,11 @@ def speculative_generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> 
             "top_p": request.top_p if request.top_p != 1 else None,
             "uniforms": request.uniforms,
         }
-        usual = insisted(subject, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None, top_p=1.0, uniforms=None)
-        more = {**usual, **{name: value for name, value in more.items() if value is not None}}
+        defaults = spelt(subject, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None, top_p=1.0, uniforms=None)
+        said = {name: value for name, value in more.items() if value is not None}
+        options = {**insisted(subject, **defaults), **spelt(subject, max_tokens=request.max_tokens, **said)}
         asked = {"target": models[0], "draft": models[1], "tokens": request.tokens}
-        return handed(partial(subject, max_tokens=request.max_tokens, **more), **asked)
+        return handed(partial(subject, **options), **asked)
 
     return consumed(start, players, a, to.owns)
 
