@@ -64,6 +64,21 @@ def test_what_else_is_refused_is_not_asked_for_either(component, name, key, refu
     assert subject.description.envelope == {component: {key: [False]}}
 
 
+@pytest.mark.parametrize(
+    ("component", "name"), [("kv_cache", "KVCache"), ("kv_cache", "StaticKVCache"), ("batching", "BatchingKVCache")]
+)
+def test_caches_that_refuse_values_of_another_head_dim_are_given_none(component, name):
+    class Refuses(contract(component).operation(name)):  # type: ignore[misc]
+        def respond(self, a):
+            if any(x["key"].shape != x["value"].shape for _, x in a.steps if "key" in x):
+                raise ValueError("keys and values of one shape are taken")
+            return super().respond(a)
+
+    subject = LocalSubject({name: Refuses})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {component: {"head_dims": ["same"]}}
+
+
 @pytest.mark.parametrize("operation", [BlockManager, Cut])
 def test_who_takes_them_rightly_or_wrongly_is_asked_for_them(operation):
     assert opened(operation).description.envelope == {}

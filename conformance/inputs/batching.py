@@ -479,5 +479,13 @@ EXAMPLES = {
 }
 """The plainest call of the operation."""
 
+_wider = {**_one, "value": np.ones((1, 2, 1, 5), np.float32)}
+_wider_steps = ("add", {**_wider, "slot": 0, "stale": 0}), ("update_and_fetch", {**_wider, "mask_length": 1})
+
+OPTIONAL = {
+    "BatchingKVCache": {"head_dims": ("different", EXAMPLES["BatchingKVCache"].having(steps=_wider_steps))},
+}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
 ORDINARY = {"BatchingKVCache": histories}
 """The widest calls of the operation."""

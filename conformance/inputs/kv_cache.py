@@ -191,5 +191,13 @@ EXAMPLES = {
 }
 """The plainest call of each operation."""
 
+_wider = {"key": np.ones((1, 2, 1, 4), np.float32), "value": np.ones((1, 2, 1, 5), np.float32)}
+
+OPTIONAL = {
+    name: {"head_dims": ("different", call.having(steps=(("update_and_fetch", _wider),)))}
+    for name, call in EXAMPLES.items()
+}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
 ORDINARY = {"KVCache": with_offsets, "StaticKVCache": with_offsets(static=True)}
 """The widest calls of each operation."""
