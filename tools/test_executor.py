@@ -529,16 +529,17 @@ def test_an_object_is_made_in_one_thread_and_called_in_another():
 def test_another_thread_has_the_settings_that_a_subject_made_for_its_own():
     torch = importlib.import_module("torch")
 
-    def seen() -> tuple[bool, str]:
-        return torch.is_grad_enabled(), torch.empty(0).device.type
+    def seen() -> tuple[bool, bool, str]:
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).device.type
 
     torch.set_default_device("meta")
     try:
-        settings = arrays("torch").settings()
+        with torch.inference_mode():
+            settings = arrays("torch").settings()
         with ThreadPoolExecutor(1) as thread:
-            assert thread.submit(seen).result() == (True, "cpu")
+            assert thread.submit(seen).result() == (True, False, "cpu")
             thread.submit(settings).result()
-            assert thread.submit(seen).result() == (False, "meta")
+            assert thread.submit(seen).result() == (False, True, "meta")
     finally:
         torch.set_default_device(None)
 

@@ -239,9 +239,14 @@ class TorchArrays(Arrays):
 
     def settings(self) -> Callable[[], None]:
         torch, device = self._module, self._module.empty(0).device
+        gradients, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
         def set_alike() -> None:
-            torch.set_grad_enabled(False)
+            if inference and not torch.is_inference_mode_enabled():
+                # It ends with its object.
+                self._inference = torch.inference_mode()
+                self._inference.__enter__()
+            torch.set_grad_enabled(gradients)
             if torch.empty(0).device != device:
                 torch.set_default_device(device)
 
