@@ -225,6 +225,24 @@ def test_examples_outside_the_envelope_do_not_end_the_search_for_more_that_fail(
     assert (trial.outcome.state, trial.outcome.message) == ("failed", "it is wrong")
 
 
+class AsDrawn(Inputs):
+    """The tape itself."""
+
+    def within(self, envelope):
+        return lambda tape: tape
+
+
+def test_a_test_that_cannot_go_on_is_failed_while_more_examples_are_looked_for():
+    def stumbles(subject: Trial, tape: bytes) -> None:
+        np.zeros(2).reshape(3)
+
+    operations = {op.signature.operation: op for op in rope.CONTRACT.operations}
+    trial = Trial(LocalSubject(operations), rope.ROPE_01)
+    Test(rope.ROPE_01, "test_x", "test_rope.py", stumbles, {"tape": AsDrawn()}, 1.0).run(trial, Profile("quick"))
+    assert trial.outcome.state == "failed"
+    assert trial.outcome.message.startswith("the test could not go on with what came back: ValueError: ")
+
+
 def test_who_samples_without_a_cache_alone_is_asked_with_one_without_a_sampler():
     claimed = {"generation": {"sampled_caches": [False]}}
     start = "test_an_end_of_sequence_id_may_be_the_first_after_a_prompt"
