@@ -527,7 +527,7 @@ def test_an_object_is_made_in_one_thread_and_called_in_another():
 
 
 def test_another_thread_has_the_settings_that_a_subject_made_for_its_own():
-    torch = importlib.import_module("torch")
+    torch = pytest.importorskip("torch")
 
     def seen() -> tuple[bool, bool, str]:
         return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.empty(0).device.type
@@ -550,3 +550,11 @@ def test_what_is_raised_in_another_thread_is_seen_as_in_this_one():
 
     seen = in_another_thread(Target(Sampler, fail, arrays("numpy"), plain=True, call_names={"logits": ""}))
     assert (seen.raised, "test_executor.py" in seen.message) == ("KeyError", True)
+
+
+def test_what_cannot_be_read_in_another_thread_is_said_to_be_raised_nowhere_in_python():
+    pending = pytest.importorskip("mlx.core").ones(2) * 2
+    seen = in_another_thread(
+        Target(Sampler, lambda logits: pending, arrays("mlx"), plain=True, call_names={"logits": ""})
+    )
+    assert (seen.raised, "(at " in seen.message) == ("RuntimeError", False)

@@ -212,8 +212,8 @@ def _cut(text: str) -> str:
 
 
 def _frame(error: BaseException) -> str:
-    """Where the subject raised, for the reader of a failure: not in the kit, and not where torch hands on every call of who
-    chose a default device."""
-    passed_on = ("inferspec/conformance", "inferspec/spec", "torch/utils/_device.py", "concurrent/futures/thread.py")
+    """Where the subject raised, for the reader of a failure: not in the kit, and not where Python hands on what another thread
+    raised, or torch every call of who chose a default device."""
+    passed_on = ("inferspec/conformance", "inferspec/spec", "torch/utils/_device.py", "concurrent/futures/")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not any(name in f.filename for name in passed_on)]
     return f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
