@@ -302,3 +302,19 @@ def test_a_search_among_the_faults_of_an_operation_ends(monkeypatch):
     assert fault.name in named()
     monkeypatch.setattr("inferspec.conformance.suite.OWN", -1.0)
     assert named() == []
+
+
+def test_a_mistake_behind_a_call_that_an_assert_refused_is_named():
+    fault = next(one for one in rope.CONTRACT.faults if one.name == "rope-table-marked-before-it-is-refused")
+    test = next(one for one in all_tests() if one.name == "test_positions_that_were_refused_leave_the_table_as_it_was")
+
+    class Asserts(rope.CONTRACT.faulty(fault)):
+        def guard(self, a):
+            try:
+                super().guard(a)
+            except ValueError as error:
+                raise AssertionError(error) from None
+
+    trial = Trial(LocalSubject({"RoPE": Asserts}), test.requirement)
+    test.run(trial, Profile("quick", shrink=False))
+    assert fault.name in trial.outcome.diagnosis

@@ -10,6 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call, History, Observation
 from inferspec.conformance.envelope import Envelope
+from inferspec.conformance.judging.refusals import REFUSALS
 from inferspec.conformance.judging.shared_faults import transplanted
 from inferspec.conformance.subject import LocalSubject
 from inferspec.spec.contract import Answer, Aspect, Contract, Fault, Operation, Requirement
@@ -144,7 +145,7 @@ def _watched(seen: Observation) -> bool:
 def _ended(seen: Observation) -> str:
     """How a call ended. A mistake that stumbles over an input it is not about, with a ValueError of NumPy's say, is no
     explanation for a crash."""
-    return "refused" if seen.raised in ("ValueError", "TypeError") else "raised" if seen.raised else ""
+    return "refused" if seen.raised in REFUSALS else "raised" if seen.raised else ""
 
 
 def _changed(call: Call, seen: Observation) -> set[str]:
