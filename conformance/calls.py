@@ -33,8 +33,8 @@ class Call:
     features: what envelopes and waivers speak of (``{"dtypes": "bfloat16", "masks": "causal"}``).
     views: array argument (``x``, or ``steps.0.1.key`` within nested ones) -> one of VIEWS or RARE_VIEWS, or SAME or BESIDE
     and another argument. keep: calls of one example with the same number share the built object. elsewhere: it is called in
-    another thread than the one in which it was loaded and built. refilled: array arguments that are those of the last call, with
-    these values written into them.
+    another thread than the one in which it was loaded and built. refilled: array arguments that are those of the last call
+    that names them too, with these values written into them.
     """
 
     operation: str
@@ -81,8 +81,8 @@ class Call:
         return replace(self, elsewhere=True)
 
     def refilling(self, *arguments: str) -> Call:
-        """The same call with its values written into the arrays that the last call had for some arguments, as a pool of pages is
-        written into between steps."""
+        """The same call with its values written into the arrays that the last call had for some arguments, where that said so
+        too: as a pool of pages is written into between steps."""
         return replace(self, refilled=arguments)
 
     def arrays(self) -> dict[str, np.ndarray]:

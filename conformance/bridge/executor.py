@@ -33,13 +33,13 @@ class Executor:
         """The random states that the last call left which was watched."""
         self._kept: dict[tuple[int, int], Any] = {}
         self._thread: ThreadPoolExecutor | None = None
-        self._given: dict[str, Any] = {}
-        """The arguments of the last call."""
+        self._refilled: dict[str, Any] = {}
+        """Arguments of the last call, which the next may be given again with other values in them."""
 
     def reset(self) -> None:
         """Forget the shared objects: a new example begins."""
         self._kept.clear()
-        self._given = {}
+        self._refilled = {}
         self._earlier = Earlier()
 
     def call(
@@ -67,8 +67,9 @@ class Executor:
                 other = view.removeprefix(BESIDE)
                 given[other], given[name] = lay_beside(arguments[other], arguments[name], to)
         given |= {name: given[view.removeprefix(SAME)] for name, view in views.items() if view.startswith(SAME)}
-        given |= {name: to.refill(self._given[name], given[name]) for name in refilled if name in self._given}
-        self._given = given
+        given |= {name: to.refill(self._refilled[name], given[name]) for name in refilled if name in self._refilled}
+        # Of others nothing is kept: what goes by the identity of an array shows where another lies in its place.
+        self._refilled = {name: given[name] for name in refilled}
         before = Arguments(given, to)
         state: list[bytes] | None = None
         try:

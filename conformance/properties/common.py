@@ -128,7 +128,7 @@ def depends_on_arguments_alone(
 
 def reads_what_was_written(subject: Trial, call: Call, other: Call, *arguments: str) -> None:
     """A call is right on the arrays of another one, into which its caller has written since."""
-    subject.observe(other)
+    subject.observe(other.refilling(*arguments))
     subject.agrees(call.refilling(*arguments))
 
 
