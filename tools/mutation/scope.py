@@ -22,7 +22,6 @@ UNMUTATED = {
     "__init__": "lists the components",
     "contract": "the machinery of contracts, which computes no answer",
     "numerics": "budgets and roundings: its own tests derive them (spec/test_numerics.py)",
-    "mistakes": "mistakes already",
     "ends": "what comes out of an end, by which oracles, drivers and judges alike go: its own tests (tools/test_ends.py) say it",
     "decoder_sentences": "sentences",
     "paged_kv_sentences": "sentences",
