@@ -120,8 +120,8 @@ def _yarn(pick: Pick, theta: float, dim: int, between: int) -> dict[str, Any]:
 
 
 def _yarn_length(pick: Pick, theta: float, dim: int, between: int, fast: float, slow: float) -> int:
-    """Positions of training with which yarn keeps some pairs, divides some, and some by a part. Its ramp ends within dim, past
-    which some let it end and others do not: no model of a usual base comes there."""
+    """Positions of training with which yarn divides some pairs, some by a part, and keeps some if it can. Its ramp ends within dim,
+    past which some let it end and others do not: no model of a usual base comes there."""
     most = dim - 1.5 - dim / 2 * math.log(fast / slow) / math.log(theta)
     first = min(pick.one_of(between + 0.4, between + 0.7, 0.6, -0.7), most)
     return beside_no_pair(round(fast * _wavelength(first, theta, dim)), theta, dim, fast, slow)
