@@ -493,6 +493,6 @@ def test_a_token_past_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, with_one_token(call, call.arguments["config"]["vocab_size"] + past))
 
 
-@requirement(spec.LLAMA_47, call=forward_calls(), share=0.06)
+@requirement(spec.LLAMA_49, call=forward_calls(), share=0.06)
 def test_a_model_made_in_one_thread_computes_in_another(subject, call):
     subject.agrees(call.in_another_thread())

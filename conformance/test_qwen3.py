@@ -496,6 +496,6 @@ def test_biases_of_attention_are_added_or_refused(subject, call):
     is_right_if_taken(subject, with_attention_bias(call))
 
 
-@requirement(spec.QWEN3_47, call=forward_calls(), share=0.06)
+@requirement(spec.QWEN3_49, call=forward_calls(), share=0.06)
 def test_a_model_made_in_one_thread_computes_in_another(subject, call):
     subject.agrees(call.in_another_thread())

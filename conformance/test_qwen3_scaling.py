@@ -137,6 +137,6 @@ def test_numbers_of_which_no_rope_can_be_made_are_refused_and_named(subject, cal
     refuses_bad_numbers(subject, call)
 
 
-@requirement(spec.QWEN3_47, call=scaled_calls(), share=0.1)
+@requirement(spec.QWEN3_49, call=scaled_calls(), share=0.1)
 def test_a_model_of_scaled_rope_made_in_one_thread_computes_in_another(subject, call):
     subject.agrees(call.in_another_thread())

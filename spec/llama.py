@@ -83,8 +83,8 @@ LLAMA_40 = every.SCALED_CACHE.of("LLAMA-40", "Llama")
 LLAMA_41 = every.KEEPS_DICTS.of("LLAMA-41", "Llama")
 LLAMA_42 = every.NAMED.of("LLAMA-42", "Llama")
 LLAMA_43 = every.CACHE_REWOUND.of("LLAMA-43", "Llama")
-LLAMA_47 = every.THREADS.of("LLAMA-47", "Llama")
 LLAMA_48 = every.CACHED_THREADS.of("LLAMA-48", "Llama")
+LLAMA_49 = every.THREADS.of("LLAMA-49", "Llama")
 
 
 CONTRACT = Contract(

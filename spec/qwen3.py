@@ -109,8 +109,8 @@ QWEN3_43 = every.CACHE_REWOUND.of("QWEN3-43", "Qwen3")
 QWEN3_44 = WINDOW.of("QWEN3-44", "Qwen3")
 QWEN3_45 = CACHED_WINDOW.of("QWEN3-45", "Qwen3")
 QWEN3_46 = BIASES.of("QWEN3-46", "Qwen3")
-QWEN3_47 = every.THREADS.of("QWEN3-47", "Qwen3")
 QWEN3_48 = every.CACHED_THREADS.of("QWEN3-48", "Qwen3")
+QWEN3_49 = every.THREADS.of("QWEN3-49", "Qwen3")
 
 
 CONTRACT = Contract(

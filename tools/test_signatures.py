@@ -471,6 +471,31 @@ def test_what_a_sampler_takes_may_have_the_short_names_of_the_field(folder):
     assert not narrowed(found, "Sampler").keys() & {"temperatures", "top_k", "top_p", "both_filters"}
 
 
+def test_generators_may_have_the_fields_other_names_of_their_options(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation, speculative
+        ARRAYS = "mlx"
+
+        def generate(model, tokens, *, max_new_tokens, eos_token_ids, sampler=None, cache=True):
+            yield from generation.generate(
+                model, tokens, max_tokens=max_new_tokens, eos=eos_token_ids, sampler=sampler, cache=cache)
+
+        def speculative_generate(target, draft, tokens, *, max_new_tokens, gamma, eos_ids=()):
+            yield from speculative.speculative_generate(
+                target, draft, tokens, max_tokens=max_new_tokens, num_draft_tokens=gamma, eos=eos_ids)
+        """,
+    )
+    asked = ("test_any_of_several_ids_ends_the_ids", "test_any_number_of_drafts_gives_the_same_ids")
+    session = Session.opened("mine")
+    try:
+        for test in (test for test in all_tests() if test.name in asked):
+            assert session.run(test).state == "passed", test.name
+    finally:
+        session.close()
+
+
 def test_parameters_of_the_contract_s_names_may_stand_in_another_order(folder):
     module(
         folder,

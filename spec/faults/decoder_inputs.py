@@ -294,14 +294,14 @@ def vocabulary(fault: Define) -> None:
 def other_threads(fault: Define) -> None:
     """Where a server loads a model in one thread and answers in another."""
     fault(
-        47,
+        49,
         "bound-to-its-thread",
         "weights that were not computed when the model was made cannot be in another thread",
         threads.bound_to_its_thread(),
         "https://github.com/waybarrios/vllm-mlx/commit/c65c356",
     )
     fault(
-        47,
+        49,
         "scaled-rope-bound-to-its-thread",
         "scaled frequencies that were not computed when the model was made cannot be in another thread",
         threads.binding("divided"),

@@ -130,7 +130,7 @@ ALTERNATIVES = (frozenset({"Qwen3", "Llama"}), frozenset({"Qwen3.incremental", "
 """The model is a Qwen3, in older editions a Qwen2."""
 
 ONE_THREAD = dict.fromkeys(
-    ("ROPE-22", "SAMP-52", "LLAMA-47", "LLAMA-48", "QWEN3-47", "QWEN3-48", "GEN-31"), "the text has one thread"
+    ("ROPE-22", "SAMP-52", "LLAMA-48", "LLAMA-49", "QWEN3-48", "QWEN3-49", "GEN-31"), "the text has one thread"
 )
 """What no chapter asks, of any operation."""
 
