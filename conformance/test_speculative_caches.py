@@ -2,14 +2,13 @@
 
 from inferspec.conformance.inputs.drafting import (
     APART,
-    ENOUGH,
     SAMPLED,
     generate_calls,
     of_several_rounds,
     of_unlike_depths,
     sampled_calls,
 )
-from inferspec.conformance.inputs.generation import CHUNKS, LARGE, ODD_CHUNKS
+from inferspec.conformance.inputs.generation import CHUNKS, ENOUGH, LARGE, ODD_CHUNKS
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import listed
 from inferspec.conformance.properties.speculative import (

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.generation import alike_in_16_bits, continuation, ended_apart, nearest, prompt_like
+from inferspec.conformance.inputs.generation import (
+    ENOUGH,
+    alike_in_16_bits,
+    continuation,
+    ended_apart,
+    nearest,
+    prompt_like,
+)
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.duet import Player
 from inferspec.spec.ends import DROPPED
@@ -35,8 +42,8 @@ LIKELY = 2.0**-5
 COLD = 2.0**-20
 """A temperature that some take for 0, though ids may be equally likely at any."""
 
-ENOUGH = (97, 300)
-"""Vocabularies in which ids seldom meet by chance."""
+ENDINGS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11)
+"""Where an id that ends a request comes: at every place of a round of drafts, and in the next."""
 
 SPARE = 4
 """Uniform numbers that are left when a request ends."""

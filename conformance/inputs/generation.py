@@ -35,6 +35,9 @@ LARGE = (300, 32769, 40000, 65537, 70000, 131073, 151936)
 RAGGED = (1500, 3000, 6000, 12_000)
 """Vocabularies a large part of which lies past the last whole tile of 1024, 2048, 4096 or 8192 ids."""
 
+ENOUGH = (97, 300)
+"""Vocabularies in which ids seldom meet by chance."""
+
 NEAR = {"float32": 2.0**-14, "float16": 2.0**-8, "bfloat16": 2.0**-5}
 """How near two logits can lie that a dtype still tells apart, also when a softmax' normaliser is taken off, which is below 8."""
 
