@@ -17,7 +17,7 @@ from inferspec.spec.contract import Operation
 Result = tuple[tuple[int, ...], str]
 """Shape and dtype of an array that a call must return."""
 
-DECLARED = ("name", "version", "arrays", "envelope", "precision", "layout", "waivers")
+DECLARED = ("name", "version", "arrays", "precision", "layout", "waivers")
 """What a subject may not declare differently when it is loaded again: the certificate says what it declared at first."""
 
 
@@ -49,6 +49,9 @@ class Description:
     absent: dict[str, str] = field(default_factory=dict)
     """operation -> why it is not claimed, where a layout tells."""
     envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """component -> what it is asked for: what it declares, and after the smoke stage without what it may refuse and does."""
+    declared: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """component -> what it declares of its envelope, however often it is loaded."""
     precision: dict[str, str] = field(default_factory=dict)
     waivers: str = ""
     layout: str = ""
@@ -60,6 +63,7 @@ class Description:
     def told(cls, answer: Mapping[str, Any]) -> Description:
         """What a subject's process tells of it; name and version in one line, or they could be lines of a report."""
         described = cls(**answer)
+        described.declared = described.envelope
         for name in ("name", "version", "edition"):
             setattr(described, name, readable(" ".join(getattr(described, name).split())))
         described.broken = {name: readable(why) for name, why in described.broken.items()}
@@ -73,7 +77,8 @@ class Description:
     def differing(self, other: Description) -> str:
         """The first thing that another description declares otherwise, "" where there is none."""
         offers = {name: other.offers.get(name) for name in self.offers}
-        pairs = {"offers": (self.offers, offers), **{n: (getattr(self, n), getattr(other, n)) for n in DECLARED}}
+        pairs = {"offers": (self.offers, offers), "envelope": (self.declared, other.declared)}
+        pairs |= {name: (getattr(self, name), getattr(other, name)) for name in DECLARED}
         # Lists and tuples are alike: a description may have come by way of xdist.
         return next((name for name, (one, two) in pairs.items() if json.dumps(one) != json.dumps(two)), "")
 

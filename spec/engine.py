@@ -467,6 +467,7 @@ CONTRACT = Contract(
         "cancelling": (True, False),
         "zero_max_tokens": (True, False),
         "failing_models": (True, False),
+        "last_id_takes_slot": (False, True),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

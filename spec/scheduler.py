@@ -22,6 +22,8 @@ an engine computes them together, layer by layer, it finds in a layer what all o
 that, so that a prompt hits what another one of its step has yet to compute (vLLM's), says `chunks: ["together"]`.
 The id of eos that ends a request does not come into its output; where it is the last of it, as vLLM and nano-vLLM have it, the
 envelope says so: `ends: ["kept"]` (`spec/ends.py`).
+The last id of a request is never computed and needs no slot. Who wants one for it all the same, so that it refuses a request
+whose tokens and ids together are more than there are slots, is given pools that have it (`last_id_takes_slot: [True]`).
 A scheduler may have memory of its own in the place of the block manager, of `num_blocks` blocks of `block_size` tokens.
 
 A call is a story: `steps` of one scheduler. A request has the number of the step that added it. The story gives:
@@ -637,6 +639,7 @@ CONTRACT = Contract(
         "void_steps": (True, False),
         "cancelling": (True, False),
         "chunks": ("apart", "together"),
+        "last_id_takes_slot": (False, True),
         "ends": ENDS,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),

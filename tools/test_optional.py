@@ -5,10 +5,13 @@ import pytest
 
 from inferspec.conformance.judging.optional import leave_out_refused
 from inferspec.conformance.judging.trial import Trial
+from inferspec.conformance.session import Session
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
+from inferspec.conformance.trust.canary import plain_call
 from inferspec.spec import contract
 from inferspec.spec.block_manager import BlockManager
+from inferspec.tools.right_rope import RIGHT
 
 
 class Int32(BlockManager):
@@ -92,3 +95,25 @@ def test_who_declares_them_and_refuses_them_is_red():
     subject = opened(Int32, {"id_bits": [63]})
     assert subject.description.envelope == {"block_manager": {"id_bits": [63]}}
     assert "failed" in states(subject, "BLK-20")
+
+
+@pytest.mark.parametrize(("component", "name"), [("scheduler", "Scheduler"), ("engine", "Engine")])
+def test_who_wants_a_slot_for_the_last_id_is_given_pools_that_have_it(component, name):
+    kit = contract(component)
+    variant = next(one for one in kit.variants if one.name == f"{component}-slot-of-the-last")
+    subject = LocalSubject({name: kit.variant(variant)})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {component: {"last_id_takes_slot": [True]}}
+
+
+REFUSES_NO_TOKENS = RIGHT.replace("    dims =", '    if not x.size: raise ValueError("x is empty")\n    dims =')
+
+
+def test_workers_serve_who_refuses_what_may_be_refused(tmp_path):
+    (tmp_path / "rope.py").write_text(REFUSES_NO_TOKENS, encoding="utf-8")
+    session = Session.opened(str(tmp_path / "rope.py"))
+    worker = Session.joined(session.handed_on())
+    for one in (session, worker):
+        assert one.description.envelope == {"rope": {"empty": [False]}}
+        assert not one.subject.call(plain_call("RoPE")).raised
+        one.close()

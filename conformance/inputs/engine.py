@@ -262,7 +262,7 @@ def tight(script: Script) -> None:
     pick = script.pick
     limit = pick.one_of(4, 1, 2, 6)
     script.pages = max(pick.size(1, 3), pages_of(limit, script.size))
-    length = script.pages * script.size - limit + 1
+    length = max(script.pages * script.size - limit + script.slotless, 1)
     if pick.one_of(False, True):
         script.add(script.prompt(pick.size(1, min(length, 4)), 1), 1)
         script.between(3)
@@ -525,6 +525,11 @@ EXAMPLES = {
     )
 }
 """The plainest call of each operation."""
+
+_filling = (("add", {"tokens": (1, 2, 3, 4, 5, 6, 7), "max_tokens": 2}),)
+
+OPTIONAL = {"Engine": {"last_id_takes_slot": (False, EXAMPLES["Engine"].having(steps=_filling))}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 ORDINARY = {"Engine": crowds}
 """The widest calls of each operation."""

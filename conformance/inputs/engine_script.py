@@ -58,6 +58,8 @@ class Script(Steps):
         self.lead = self.size - 4 if smallest > 4 and self.size in USUAL_PAGES else 0
         self._scaled = smallest > 8 and self.size in USUAL_PAGES
         self.pages, self.ticking = 0, False
+        self.slotless = int(False in pick.envelope["last_id_takes_slot"])
+        """How many ids at the end of a request take no slot."""
         self.random = np.random.default_rng(pick.seed)
         self.asked: dict[int, tuple[Ids, int]] = {}
 
@@ -71,11 +73,12 @@ class Script(Steps):
             self.pick.features[key] = any(given.get(argument) for given in asked)
         self.pick.features["cancelling"] = any(step == "cancel" for step, _ in self.steps)
         needs = [self.need(len(tokens), limit) for tokens, limit in self.asked.values()]
+        pages = self.pages or sum(needs) + 3
         return self.pick.call(
             "Engine",
             model=self.model,
             draft=self.draft,
-            num_pages=self.pages or sum(needs) + 3,
+            num_pages=pages if self.slotless else max(pages, *needs, 1),
             page_size=self.size,
             max_requests=self.max_requests,
             max_prefill_tokens=self.chunk,
@@ -93,7 +96,7 @@ class Script(Steps):
 
     def need(self, prompt: int, limit: int) -> int:
         """Pages of a request at its end."""
-        return pages_of(max(prompt + limit - 1, 1), self.size)
+        return pages_of(max(prompt + limit - self.slotless, 1), self.size)
 
     def shorten(self, spare: int = 0) -> None:
         """A pool for the largest request alone, and so many pages more."""

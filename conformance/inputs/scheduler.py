@@ -321,7 +321,7 @@ def exact(pick: Pick) -> Call:
     script.work(1)
     limit = pick.one_of(1, 2, room, room - 1)
     limit = min(max(limit, 1), room)
-    script.add(script.tokens(room + 1 - limit), limit)
+    script.add(script.tokens(max(room + script.slotless - limit, 1)), limit)
     if pick.one_of(False, True):
         script.add(script.tokens(1), min(room, 2))
     return script.end()
@@ -360,6 +360,11 @@ EXAMPLES = {
     )
 }
 """The plainest call of each operation."""
+
+_filling = (("add", {"tokens": (1, 2, 3, 4, 5, 6, 7), "max_tokens": 2, "priority": 0, "eos": ()}),)
+
+OPTIONAL = {"Scheduler": {"last_id_takes_slot": (False, EXAMPLES["Scheduler"].having(steps=_filling))}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 ORDINARY = {"Scheduler": workloads}
 """The widest calls of each operation."""

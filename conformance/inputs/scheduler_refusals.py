@@ -55,7 +55,7 @@ def mended(pick: Pick) -> tuple[Call, Tried]:
     wrong = pick.one_of((tokens, 0), ((), limit), (tokens, 100_000), (tokens, -1))
     bad = script.do("add", tokens=wrong[0], max_tokens=wrong[1], priority=0, eos=())
     number = script.do("add_mended", request=bad, tokens=tokens, max_tokens=limit)
-    script.slots[number] = len(tokens) + limit - 1
+    script.slots[number] = len(tokens) + limit - script.slotless
     return script.end(), bad
 
 

@@ -46,6 +46,8 @@ class Script(Steps):
         self.grades = int(np.random.default_rng([pick.seed, 1]).choice([1, 1000]))
         """How far one priority is from the next."""
         self.line = self.tokens(LONG)
+        self.slotless = int(False in pick.envelope["last_id_takes_slot"])
+        """How many ids at the end of a request take no slot."""
         self.slots: dict[int, int] = {}
         """What each request takes to its end, by the number of the step that adds it."""
         self.spare = pick.size(0, 2) if scarce else None
@@ -67,9 +69,9 @@ class Script(Steps):
         )
 
     def pool(self) -> int:
-        if self.blocks is not None:
-            return self.blocks
         needed = [blocks_of(slots, self.size) for slots in self.slots.values()] or [1]
+        if self.blocks is not None:
+            return self.blocks if self.slotless else max(self.blocks, *needed)
         return sum(needed) + 1 if self.spare is None else max(needed) + self.spare
 
     # requests
@@ -87,7 +89,7 @@ class Script(Steps):
         if self.ranks and not priority:
             priority = self.pick.size(-1, 2) * self.grades
         number = self.do("add", tokens=tokens, max_tokens=max_tokens, priority=priority, eos=eos)
-        self.slots[number] = len(tokens) + max_tokens - 1
+        self.slots[number] = len(tokens) + max_tokens - self.slotless
         return number
 
     def request(self, longest: int = 3) -> int:

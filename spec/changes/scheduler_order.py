@@ -470,11 +470,6 @@ def null_block(self: Scheduler, s: Serving, request: Request) -> None:
         raise ValueError("longer than all blocks but the first")
 
 
-def slot_of_the_last(self: Scheduler, request: Request) -> int:
-    """The last id is thought to need a slot."""
-    return len(request.tokens) + request.max_tokens
-
-
 def one_slot_more(self: Scheduler, s: Serving, entry: Entry) -> None:
     """A request is admitted only where the id after its prompt has room too."""
     if blocks_of(len(entry.tokens) + 1, s.manager.block_size) > s.manager.num_free:

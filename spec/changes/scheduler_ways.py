@@ -235,3 +235,8 @@ def raises_when_idle(self: Scheduler, s: Serving) -> Step:
     if not s.entries:
         raise ValueError("nothing to do")
     return Scheduler.schedule(self, s)
+
+
+def slot_of_the_last(self: Scheduler, request: Request) -> int:
+    """The last id has a slot too."""
+    return len(request.tokens) + request.max_tokens

@@ -540,6 +540,13 @@ VARIANTS: tuple[Variant, ...] = (
         {"most_guesses": guesses.never_guesses},
         unmet=("ENG-41", "ENG-44"),
     ),
+    Variant(
+        "engine-slot-of-the-last",
+        "the last id has a slot too: a request is refused where it would have none",
+        "Engine",
+        {"check_room": requests.all_ids_counted},
+        envelope={"last_id_takes_slot": (True,)},
+    ),
     *engine_ends.VARIANTS,
     *engine_beside.VARIANTS,
 )

@@ -316,13 +316,6 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X9",
     ),
     _fault(
-        "last-id-counts",
-        "a request is refused whose last id alone has no slot",
-        spec.ENG_31,
-        {"check_room": changes.all_ids_counted},
-        "PROPERTIES SC6",
-    ),
-    _fault(
         "one-page-reserved",
         "a page is kept back",
         spec.ENG_31,

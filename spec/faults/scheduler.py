@@ -418,6 +418,13 @@ VARIANTS: tuple[Variant, ...] = (
         {"advance": changes.looks_at_the_output},
         envelope=KEEPING,
     ),
+    Variant(
+        "scheduler-slot-of-the-last",
+        "the last id has a slot too: a request is refused where it would have none",
+        "Scheduler",
+        {"slots": ways.slot_of_the_last},
+        envelope={"last_id_takes_slot": (True,)},
+    ),
     _variant("raises-when-idle", "no step when there is nothing to do", {"schedule": ways.raises_when_idle}),
     _variant("rolls-back", "what a void step admitted waits again", {"schedule": ways.rolls_back}),
     _variant(

@@ -329,13 +329,6 @@ FAULTS: tuple[Fault, ...] = (
         f"{METAL}/9b27db0",
     ),
     _fault(
-        "slot-of-the-last",
-        "the last id is thought to need a slot",
-        spec.SCHED_25,
-        {"slots": changes.slot_of_the_last},
-        "PROPERTIES SC6",
-    ),
-    _fault(
         "admitted-with-a-slot",
         "a prompt that fills the pool is never admitted",
         spec.SCHED_25,
