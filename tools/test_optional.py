@@ -97,13 +97,23 @@ def test_who_declares_them_and_refuses_them_is_red():
     assert "failed" in states(subject, "BLK-20")
 
 
-@pytest.mark.parametrize(("component", "name"), [("scheduler", "Scheduler"), ("engine", "Engine")])
-def test_who_wants_a_slot_for_the_last_id_is_given_pools_that_have_it(component, name):
+@pytest.mark.parametrize(
+    ("component", "variant"),
+    [
+        ("scheduler", "scheduler-slot-of-the-last"),
+        ("engine", "engine-slot-of-the-last"),
+        ("kv_cache", "kv-cache-no-empty-chunk"),
+        ("kv_cache", "static-kv-cache-no-empty-chunk"),
+        ("batching", "batching-empty-refused"),
+        ("paged_kv", "paged-no-empty-chunk"),
+    ],
+)
+def test_what_an_honest_variant_refuses_is_found_to_be_its_envelope(component, variant):
     kit = contract(component)
-    variant = next(one for one in kit.variants if one.name == f"{component}-slot-of-the-last")
-    subject = LocalSubject({name: kit.variant(variant)})
+    honest = next(one for one in kit.variants if one.name == variant)
+    subject = LocalSubject({honest.operation: kit.variant(honest)})
     leave_out_refused(subject, subject.description)
-    assert subject.description.envelope == {component: {"last_id_takes_slot": [True]}}
+    assert subject.description.envelope == {component: {key: list(left) for key, left in honest.envelope.items()}}
 
 
 REFUSES_NO_TOKENS = RIGHT.replace("    dims =", '    if not x.size: raise ValueError("x is empty")\n    dims =')

@@ -482,8 +482,14 @@ EXAMPLES = {
 _wider = {**_one, "value": np.ones((1, 2, 1, 5), np.float32)}
 _wider_steps = ("add", {**_wider, "slot": 0, "stale": 0}), ("update_and_fetch", {**_wider, "mask_length": 1})
 
+_none = {name: array[:, :, :0] for name, array in _one.items()}
+_steps_from_none = ("add", {**_none, "slot": 0, "stale": 0}), ("update_and_fetch", {**_one, "mask_length": 1})
+
 OPTIONAL = {
-    "BatchingKVCache": {"head_dims": ("different", EXAMPLES["BatchingKVCache"].having(steps=_wider_steps))},
+    "BatchingKVCache": {
+        "head_dims": ("different", EXAMPLES["BatchingKVCache"].having(steps=_wider_steps)),
+        "empty_caches": (True, EXAMPLES["BatchingKVCache"].having(steps=_steps_from_none)),
+    },
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 

@@ -193,8 +193,14 @@ EXAMPLES = {
 
 _wider = {"key": np.ones((1, 2, 1, 4), np.float32), "value": np.ones((1, 2, 1, 5), np.float32)}
 
+_nothing = {name: array[:, :, :0] for name, array in _pair.items()}
+_with_nothing = tuple(("update_and_fetch", pair) for pair in (_nothing, _pair, _nothing))
+
 OPTIONAL = {
-    name: {"head_dims": ("different", call.having(steps=(("update_and_fetch", _wider),)))}
+    name: {
+        "head_dims": ("different", call.having(steps=(("update_and_fetch", _wider),))),
+        "empty_chunks": (True, call.having(steps=_with_nothing)),
+    }
     for name, call in EXAMPLES.items()
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""

@@ -461,6 +461,13 @@ VARIANTS: tuple[Variant, ...] = (
     _variant("columns-in-tiles", "columns in multiples of 32", {"width": changes.rounded_width}),
     _variant("minus-infinity", "an additive mask of -inf", changes.additive(-np.inf)),
     _variant("lowest-number", "an additive mask of the dtype's lowest number", changes.additive(0)),
+    Variant(
+        "batching-empty-refused",
+        "a request without a prompt is refused",
+        "BatchingKVCache",
+        {"check_prompt": changes.empty_refused},
+        envelope={"empty_caches": (False,)},
+    ),
     _variant("garbage-padding", "padding of any finite numbers", {"padding": changes.garbage}),
     _variant("token-by-token", "tokens are written one by one", {"store": changes.token_by_token}),
     _variant("tokens-outermost", "tokens are the outermost axis in memory", changes.after(changes.tokens_outermost)),

@@ -167,13 +167,6 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES BK4",
     ),
     _fault(
-        "empty-refused",
-        "a request without a prompt is refused",
-        spec.BATCH_09,
-        {"check_prompt": changes.empty_refused},
-        "PROPERTIES BK4",
-    ),
-    _fault(
         "empty-is-idle",
         "a request without a prompt is taken for an idle slot",
         spec.BATCH_09,

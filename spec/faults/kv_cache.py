@@ -257,7 +257,6 @@ FAULTS: tuple[Fault, ...] = (
         {"store": changes.long_chunk_anew},
         "the kind of mlx-lm db368f25",
     ),
-    *both("no-empty-chunk", "an empty chunk is refused", 2, {"check_pair": changes.no_empty_chunk}, "PROPERTIES SD5"),
     Fault(
         "kv-cache-one-step-of-growth",
         "the buffer grows by 256 tokens, however long the chunk is",
@@ -491,6 +490,13 @@ def _ways(operation: str, prefix: str) -> tuple[Variant, ...]:
             "a cache without tokens refuses another dtype than its first",
             operation,
             {"check_dtype": changes.of_one_dtype},
+        ),
+        Variant(
+            f"{prefix}-no-empty-chunk",
+            "an empty chunk is refused",
+            operation,
+            {"check_pair": changes.no_empty_chunk},
+            envelope={"empty_chunks": (False,)},
         ),
         Variant(
             f"{prefix}-full-buffer",

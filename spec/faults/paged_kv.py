@@ -292,13 +292,6 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/7380",
     ),
     Fault(
-        "paged-no-empty-chunk",
-        "a chunk of no tokens is refused",
-        spec.PKV_02,
-        {"check_shapes": changes.no_empty_chunk},
-        TIRED,
-    ),
-    Fault(
         "paged-ids-sorted",
         "page_ids are in the order of the ids",
         spec.PKV_03,
@@ -568,6 +561,13 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("paged-filled-up", "pages are filled up with zeros", "PagedKVCache", {"write": changes.filled_up}),
     Variant(
         "paged-first-page-first", "pages are given back in order", "PagedKVCache", {"let_go": changes.first_page_first}
+    ),
+    Variant(
+        "paged-no-empty-chunk",
+        "a chunk of no tokens is refused",
+        "PagedKVCache",
+        {"check_shapes": changes.no_empty_chunk},
+        envelope={"empty_chunks": (False,)},
     ),
     Variant("paged-closes", "a second release is an error", "PagedKVCache", {"let_go": changes.closes}),
     Variant("table-minus-one", "a wide table with -1 for padding", "block_table", {"padded": tables.minus_one_behind}),
