@@ -18,7 +18,8 @@ Result = tuple[tuple[int, ...], str]
 """Shape and dtype of an array that a call must return."""
 
 DECLARED = ("name", "version", "arrays", "precision", "layout", "waivers")
-"""What a subject may not declare differently when it is loaded again: the certificate says what it declared at first."""
+"""What, beside offers and envelope, a subject may not declare differently when it is loaded again: the certificate says what
+it declared at first."""
 
 
 class SubjectDied(Exception):
@@ -49,9 +50,8 @@ class Description:
     absent: dict[str, str] = field(default_factory=dict)
     """operation -> why it is not claimed, where a layout tells."""
     envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """component -> what it is asked for: what it declares, and after the smoke stage without what it may refuse and does."""
-    declared: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """component -> what it declares of its envelope, however often it is loaded."""
+    refused: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Of the envelope, what is not declared: choices that are left where others may be refused, and are (`optional`)."""
     precision: dict[str, str] = field(default_factory=dict)
     waivers: str = ""
     layout: str = ""
@@ -63,7 +63,6 @@ class Description:
     def told(cls, answer: Mapping[str, Any]) -> Description:
         """What a subject's process tells of it; name and version in one line, or they could be lines of a report."""
         described = cls(**answer)
-        described.declared = described.envelope
         for name in ("name", "version", "edition"):
             setattr(described, name, readable(" ".join(getattr(described, name).split())))
         described.broken = {name: readable(why) for name, why in described.broken.items()}
@@ -74,11 +73,22 @@ class Description:
         """What is left of the envelope of an operation that is offered, since parameters or methods are missing."""
         return self.shown.get(operation, self.offers[operation]["narrowed"])
 
+    def declared(self) -> dict[str, dict[str, Any]]:
+        """The envelope without what was seen to be refused."""
+        kept = {
+            component: {key: left for key, left in keys.items() if key not in self.refused.get(component, {})}
+            for component, keys in self.envelope.items()
+        }
+        return {component: keys for component, keys in kept.items() if keys}
+
     def differing(self, other: Description) -> str:
         """The first thing that another description declares otherwise, "" where there is none."""
         offers = {name: other.offers.get(name) for name in self.offers}
-        pairs = {"offers": (self.offers, offers), "envelope": (self.declared, other.declared)}
-        pairs |= {name: (getattr(self, name), getattr(other, name)) for name in DECLARED}
+        pairs = {
+            "offers": (self.offers, offers),
+            "envelope": (self.declared(), other.declared()),
+            **{name: (getattr(self, name), getattr(other, name)) for name in DECLARED},
+        }
         # Lists and tuples are alike: a description may have come by way of xdist.
         return next((name for name, (one, two) in pairs.items() if json.dumps(one) != json.dumps(two)), "")
 

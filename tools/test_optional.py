@@ -6,7 +6,7 @@ import pytest
 from inferspec.conformance.judging.optional import leave_out_refused
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.session import Session
-from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.subject import LocalSubject, SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trust.canary import plain_call
 from inferspec.spec import contract
@@ -116,14 +116,18 @@ def test_what_an_honest_variant_refuses_is_found_to_be_its_envelope(component, v
     assert subject.description.envelope == {component: {key: list(left) for key, left in honest.envelope.items()}}
 
 
-REFUSES_NO_TOKENS = RIGHT.replace("    dims =", '    if not x.size: raise ValueError("x is empty")\n    dims =')
-
-
-def test_workers_serve_who_refuses_what_may_be_refused(tmp_path):
-    (tmp_path / "rope.py").write_text(REFUSES_NO_TOKENS, encoding="utf-8")
+def test_what_is_refused_is_not_taken_for_another_declaration(tmp_path):
+    lines = "    assert x.shape[1] > 0\n    if offset == 4: __import__('os')._exit(1)\n    dims ="
+    (tmp_path / "rope.py").write_text(RIGHT.replace("    dims =", lines), encoding="utf-8")
     session = Session.opened(str(tmp_path / "rope.py"))
     worker = Session.joined(session.handed_on())
-    for one in (session, worker):
-        assert one.description.envelope == {"rope": {"empty": [False]}}
-        assert not one.subject.call(plain_call("RoPE")).raised
-        one.close()
+    call = plain_call("RoPE")
+    try:
+        assert session.description.envelope == worker.description.envelope == {"rope": {"empty": [False]}}
+        with pytest.raises(SubjectDied):
+            session.subject.call(call.having(offset=4))
+        for subject in (session.subject, worker.subject):
+            assert not subject.call(call).raised
+    finally:
+        session.close()
+        worker.close()

@@ -24,6 +24,8 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
                 assert isinstance(choices, tuple)
                 left = [one for one in choices if one != choice]
                 description.envelope = {**description.envelope, contract.component: {**declared, key: left}}
+                refused = description.refused.get(contract.component, {})
+                description.refused = {**description.refused, contract.component: {**refused, key: left}}
 
 
 def _optional(contract: Contract) -> Iterator[tuple[str, str, object, Call]]:
