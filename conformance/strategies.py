@@ -214,6 +214,10 @@ WIDE_VIEWS = ("slice", "transpose", "stride")
 """Views for calls whose sizes vary as well: part of a larger buffer, another order of the axes, gaps between the elements."""
 
 
+OF_ROWS = ("block_table",)
+"""Arguments that may have the same row again and again, and no row the same entry: one that names a page twice may be refused."""
+
+
 def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Calls:
     """The calls of `source` with one array argument (any of `arguments`, if named) laid out as one of the views."""
 
@@ -231,7 +235,8 @@ def in_views(source: Calls, *arguments: str, views: Sequence[str] = VIEWS) -> Ca
                 call = call.viewing(other, view)
             return call
         if view == "broadcast":
-            call = call.having(**{name: constant_along(call.arguments[name], pick)})
+            axes = 1 if name in OF_ROWS else None
+            call = call.having(**{name: constant_along(call.arguments[name], pick, axes)})
         return call.viewing(name, view)
 
     return source.rebuilt(build)
@@ -270,7 +275,8 @@ def bottom_up(call: Call, *names: str) -> Call:
     return call
 
 
-def constant_along(x: np.ndarray, pick: Pick) -> np.ndarray:
-    """x with every entry of one axis equal to its first, so that a stride-0 view can stand for it."""
-    axis = pick.one_of(*range(x.ndim))
+def constant_along(x: np.ndarray, pick: Pick, axes: int | None = None) -> np.ndarray:
+    """x with every entry of one axis equal to its first, so that a stride-0 view can stand for it. axes: of the first so many,
+    all by default."""
+    axis = pick.one_of(*range(x.ndim)[:axes])
     return np.repeat(np.take(x, [0], axis), x.shape[axis], axis) if x.shape[axis] else x

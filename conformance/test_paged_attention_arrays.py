@@ -21,6 +21,7 @@ from inferspec.conformance.inputs.paged_attention import (
     seeing,
     small_chunk,
     spoilt,
+    with_another_table,
 )
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
@@ -180,9 +181,7 @@ def test_paged_attention_changes_no_argument(subject, call):
 
 @requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=seeds, share=0.3)
 def test_another_table_in_between_changes_nothing(subject, call, seed):
-    table = call.arguments["block_table"]
-    other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
-    depends_on_arguments_alone(subject, call, call.having(block_table=other.astype(table.dtype)))
+    depends_on_arguments_alone(subject, call, with_another_table(call, seed))
 
 
 @requirement(spec.PAGED_24, call=paged_calls(chunk=FEW_OR_MANY, amplitude=(1.0,)), share=0.3)
@@ -209,9 +208,7 @@ def test_tokens_that_are_written_into_the_pages_are_read(subject, call, seed):
 
 @requirement(spec.PAGED_24, call=paged_calls(amplitude=(1.0,)), seed=seeds, share=0.1)
 def test_a_table_that_is_written_into_is_read(subject, call, seed):
-    table = call.arguments["block_table"]
-    other = np.random.default_rng(seed).integers(0, call.arguments["key_pages"].shape[0], table.shape)
-    reads_what_was_written(subject, call, call.having(block_table=other.astype(table.dtype)), "block_table")
+    reads_what_was_written(subject, call, with_another_table(call, seed), "block_table")
 
 
 @requirement(spec.PAGED_25, call=paged_calls(rows=(2, 4)), share=0.5)

@@ -277,6 +277,9 @@ def laid(
     for row, count in enumerate(counts):
         table[row, :prefix] = ids[:prefix]
         table[row, prefix:count] = ids[taken : taken + count - prefix]
+        # Where another row's length is read with this row's pages, none of them comes twice.
+        if len(others := np.setdiff1d(ids, table[row, :count])):
+            table[row, count:] = np.resize(pick.random.permutation(others), table.shape[1] - count)
         taken += count - prefix
         for pool, tokens in zip(pools, (keys[row], values[row]), strict=True):
             for number in range(count):
@@ -380,9 +383,10 @@ def large_pools(pick: Pick) -> Call:
     batch, width = 2, 7
     some = pick.normal(2, 997, 1, page_size, dim, dtype=dtype)
     key_pages, value_pages = (np.resize(x, (pages, 1, page_size, dim)) for x in some)
-    far = pick.random.integers(pages - 40, pages, (batch, 3))
-    middle = pick.random.integers(pages // 2, pages - 50, (batch, 2))
-    table = np.concatenate([far, middle, pick.random.integers(0, pages // 2, (batch, 2))], axis=1)
+    parts = ((pages - 40, pages, 3), (pages // 2, pages - 50, 2), (0, pages // 2, 2))
+    # A row that names a page twice may be refused.
+    rows = [[low + pick.random.permutation(high - low)[:count] for low, high, count in parts] for _ in range(batch)]
+    table = np.stack([np.concatenate(row) for row in rows])
     return pick.call(
         PAGED,
         query=pick.normal(batch, ratio, length, dim, dtype=dtype),
@@ -397,6 +401,13 @@ def large_pools(pick: Pick) -> Call:
 
 
 # The same call, otherwise laid out.
+
+
+def with_another_table(call: Call, seed: int) -> Call:
+    """The call whose rows have other pages of the pool, no row one of them twice."""
+    table, pages, random = call.arguments["block_table"], len(call.arguments["key_pages"]), np.random.default_rng(seed)
+    rows = [np.resize(random.permutation(pages), table.shape[1]) for _ in table]
+    return call.having(block_table=np.reshape(rows, table.shape).astype(table.dtype))
 
 
 def written(call: Call) -> np.ndarray:

@@ -482,6 +482,14 @@ def spare_page_needed(self: PagedAttention, a: Arguments) -> None:
         raise ValueError("no page is left")
 
 
+def pages_twice_refused(self: PagedAttention, a: Arguments) -> None:
+    PagedAttention.guard_pages(self, a)
+    for row, length in enumerate(a.context_lens.tolist()):
+        used = a.block_table[row, : -(-length // a.page_size)].tolist()
+        if len(set(used)) < len(used):
+            raise ValueError(f"block_table[{row}] names a page twice")
+
+
 def fits(change: Callable[[Arguments], dict[str, Any]]) -> Change:
     """Some arguments are replaced by what `change` makes of them all, before anything is checked; the rest is checked as ever."""
 

@@ -567,6 +567,12 @@ PAGED = "paged_attention"
 VARIANTS = (
     Variant("paged-gathered-dense", "gathered, then attention in float32", PAGED, changes.dense(query_scaled_first)),
     Variant(
+        "paged-no-page-twice",
+        "a row that names a page twice is refused",
+        PAGED,
+        {"guard_pages": changes.pages_twice_refused},
+    ),
+    Variant(
         "paged-whole-pages-zeroed",
         "whole pages gathered, the tail zeroed and hidden",
         PAGED,
