@@ -478,6 +478,7 @@ CONTRACT = Contract(
         "scales": ("default", "given"),
         "scale_signs": ("positive", "any"),
         "free_head_dim": (False, True),
+        "odd_hidden_size": (False, True),
         "other_lengths": (True, False),
         "more_queries": (True, False),
         "keys": 2**16 + 2**6,

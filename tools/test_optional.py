@@ -52,7 +52,8 @@ def test_who_refuses_ids_of_63_bits_is_not_asked_for_them():
     ("component", "name", "key", "refused"),
     [
         ("rope", "RoPE", "empty", lambda a: not a.x.size),
-        ("attention", "MultiHeadAttention", "free_head_dim", lambda a: a.wq.shape[0] != a.hidden_size),
+        ("rope", "RoPE", "partial", lambda a: a.x.shape[-1] != a.dims),
+        ("attention", "MultiHeadAttention", "odd_hidden_size", lambda a: a.hidden_size % a.num_heads),
     ],
 )
 def test_what_else_is_refused_is_not_asked_for_either(component, name, key, refused):
@@ -65,6 +66,18 @@ def test_what_else_is_refused_is_not_asked_for_either(component, name, key, refu
     subject = LocalSubject({name: Refuses})
     leave_out_refused(subject, subject.description)
     assert subject.description.envelope == {component: {key: [False]}}
+
+
+def test_heads_of_a_size_that_is_not_free_have_whole_parts_of_the_features():
+    class Refuses(contract("attention").operation("MultiHeadAttention")):  # type: ignore[misc]
+        def guard(self, a):
+            if a.wq.shape[0] != a.hidden_size:
+                raise ValueError("not taken")
+            super().guard(a)
+
+    subject = LocalSubject({"MultiHeadAttention": Refuses})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {"attention": {"free_head_dim": [False], "odd_hidden_size": [False]}}
 
 
 @pytest.mark.parametrize(

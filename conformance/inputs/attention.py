@@ -36,7 +36,16 @@ _of_heads_of_3 = EXAMPLES["MultiHeadAttention"].having(
     **dict.fromkeys(("wq", "wk", "wv"), np.ones((6, 4), np.float32)), wo=np.ones((4, 6), np.float32)
 )
 
-OPTIONAL = {"MultiHeadAttention": {"free_head_dim": (True, _of_heads_of_3)}}
+_of_an_odd_size = _of_heads_of_3.having(
+    hidden_size=5,
+    **dict.fromkeys(("wq", "wk", "wv"), np.ones((6, 5), np.float32)),
+    wo=np.ones((5, 6), np.float32),
+    **dict.fromkeys(("query", "key", "value"), np.ones((1, 2, 5), np.float32)),
+)
+
+OPTIONAL = {
+    "MultiHeadAttention": {"free_head_dim": (True, _of_heads_of_3), "odd_hidden_size": (True, _of_an_odd_size)},
+}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 

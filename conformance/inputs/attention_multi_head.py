@@ -25,7 +25,8 @@ def multi_head_calls(
     batches: tuple[int, ...] = (),
     hidden: tuple[int, ...] = (),
 ) -> Call:
-    """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed.
+    """Multi-head attention with weights that keep activations near 1; L and S differ and head dims are free where claimed,
+    and with them how many features there are, of which each head need not have a whole part.
 
     shapes: makes L and S of a `Pick`, in place of `relation` and `longest`. heads, dims: how many heads of which dims.
     batches: batch rows, in place of the leading dims that the envelope has. hidden: how many features, where head dims are free.
@@ -35,8 +36,10 @@ def multi_head_calls(
     dim = pick.one_of(*dims)
     features = count * dim
     if pick("free_head_dim"):
-        others = hidden or tuple(n for n in range(2, min(2 * features, 40) + 2) if n != features)
+        step = 1 if True in pick.envelope["odd_hidden_size"] else count
+        others = hidden or tuple(n for n in range(2, min(2 * features, 40) + 2) if n != features and n % step == 0)
         features = pick.one_of(*others)
+    pick.features["odd_hidden_size"] = features % count > 0
     free = True in pick.envelope["other_lengths"]
     length, keys = shapes(pick) if shapes else lengths(pick, relation if free else "L=S", longest)
     length, keys = taken(pick, (length, keys if free else length))
@@ -86,7 +89,7 @@ def routed_heads(pick: Pick) -> tuple[Call, np.ndarray]:
     dim = pick.one_of(4, 8)
     keys, length, hidden = pick.size(2, dim), pick.size(1, 4), heads * dim
     length, keys = taken(pick, (length if True in pick.envelope["other_lengths"] else keys, keys))
-    pick.features |= {"masks": "none", "free_head_dim": False}
+    pick.features |= {"masks": "none", "free_head_dim": False, "odd_hidden_size": False}
     shuffles = {name: random.permutation(hidden) for name in ("wq", "wk", "wv", "wo")}
     weights = {
         name: np.eye(hidden)[shuffle].astype(np.float32).astype(numpy_dtype(dtype))
