@@ -316,6 +316,12 @@ def test_a_row_that_sees_no_key_of_a_long_context_is_zeros(subject, call):
     subject.expects(emptied, np.zeros(call.arguments["query"].shape), where=~seeing(emptied))
 
 
+@requirement(spec.ATTN_07, call=attention_calls(masks=ENCODINGS, mask_rank=0), share=0.1)
+def test_all_rows_are_zeros_under_a_mask_of_no_axes_that_hides_every_key(subject, call):
+    hidden = encoded(np.zeros((), bool), call.features["masks"], call.features["dtypes"])
+    subject.expects(call.having(mask=hidden), np.zeros(call.arguments["query"].shape))
+
+
 @requirement(spec.ATTN_07, call=attention_calls(masks=ENCODINGS), seed=seeds, share=0.2)
 def test_heads_that_see_no_key_are_zeros(subject, call, seed):
     hidden = with_hidden_heads(call, seed)

@@ -299,6 +299,12 @@ def test_every_encoding_hides_the_most_tempting_key_from_flash_attention(subject
     subject.expects(call.having(mask=mask).featuring(masks=kind), expected)
 
 
+@requirement(spec.FLASH_07, call=flash_calls(masks=ENCODINGS, mask_rank=0), share=0.1)
+def test_all_rows_are_zeros_under_a_mask_of_no_axes_that_hides_every_key(subject, call):
+    hidden = encoded(np.zeros((), bool), call.features["masks"], call.features["dtypes"])
+    subject.expects(call.having(mask=hidden), np.zeros(call.arguments["query"].shape))
+
+
 @requirement(spec.FLASH_07, call=emptied_rows(masks=ENCODINGS, leading_dims=FEW_ROWS), share=0.6)
 def test_rows_of_flash_attention_that_see_no_key_are_zeros(subject, call):
     subject.expects(call, np.zeros(call.arguments["query"].shape), where=~seeing(call))

@@ -41,6 +41,7 @@ from inferspec.conformance.inputs.linear import (
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
     keeps_arguments,
+    reads_what_was_written,
     refuses,
     refuses_or_reads,
     returns,
@@ -426,6 +427,11 @@ def test_a_single_row_is_read_through_its_strides(subject, call):
 )
 def test_another_single_row_or_its_weight_in_between_changes_nothing(subject, call, other):
     depends_on_arguments_alone(subject, call, call.having(**{other: -call.arguments[other]}))
+
+
+@requirement(spec.LIN_09, call=linear_calls(sizes=FEW_OR_MANY), share=0.2)
+def test_a_weight_that_is_written_into_is_read(subject, call):
+    reads_what_was_written(subject, call, call.having(weight=-call.arguments["weight"]), "weight")
 
 
 @requirement(spec.LIN_09, call=linear_calls(bias=[True]), share=0.5)

@@ -326,6 +326,17 @@ def test_features_that_do_not_match_are_refused(subject, call, name, bad):
     refuses(subject, call.having(**{name: resized(array, -1, size)}))
 
 
+@requirement(spec.MLP_11, call=swiglu_calls(), times=among([2, 3]), share=0.2)
+def test_features_of_several_rows_in_one_are_refused(subject, call, times):
+    x = call.arguments["x"]
+    refuses(subject, call.having(x=resized(x, -1, times * x.shape[-1])))
+
+
+@requirement(spec.MLP_11, call=swiglu_calls(), name=among(WEIGHTS), share=0.2)
+def test_a_weight_that_lies_the_other_way_round_is_refused(subject, call, name):
+    refuses(subject, call.having(**{name: call.arguments[name].T.copy()}))
+
+
 @requirement(spec.MLP_11, call=swiglu_calls(), name=among(WEIGHTS), rows=among(["one more", "one"]))
 def test_outputs_that_do_not_match_are_refused(subject, call, name, rows):
     array = call.arguments[name]

@@ -65,6 +65,11 @@ def remasks(change: Callable[[np.ndarray, Arguments], np.ndarray]) -> Change:
     return {"bias": bias}
 
 
+def with_axes_alone(bias: np.ndarray, a: Arguments) -> np.ndarray:
+    """What has no axes is no mask."""
+    return bias if a.mask.ndim else np.zeros(())
+
+
 def takes_axes(bias: np.ndarray, a: Arguments) -> np.ndarray:
     """The last axis of a mask is looked at, whether it has one or not."""
     if a.mask.ndim == 0:

@@ -140,6 +140,29 @@ def fits_anything(self: SwiGLU, a: Arguments) -> Any:
     return Operation.respond(self, Arguments(**{**vars(a), **fitted}))
 
 
+def fits(change: Callable[[Arguments], dict[str, np.ndarray]]) -> Change:
+    """Some arguments are replaced by what `change` makes of them all, before anything is checked; the result has the shape of x."""
+
+    def changed(a: Arguments) -> Arguments:
+        return Arguments(**{**vars(a), **change(a)})
+
+    def guard(self: SwiGLU, a: Arguments) -> None:
+        SwiGLU.guard(self, changed(a))
+
+    def respond(self: SwiGLU, a: Arguments) -> Any:
+        return Operation.respond(self, changed(a)).reshape(a.x.shape)
+
+    return {"guard": guard, "respond": respond}
+
+
+def rows_of_dims(a: Arguments) -> dict[str, np.ndarray]:
+    return {} if a.x.size % a.dims else {"x": a.x.reshape(-1, a.dims)}
+
+
+def down_of_either_way(a: Arguments) -> dict[str, np.ndarray]:
+    return {"w_down": a.w_down.T if a.w_down.shape == (a.hidden_dims, a.dims) else a.w_down}
+
+
 def first_vectors(out: np.ndarray) -> np.ndarray:
     return out[..., : out.shape[-1] // 8 * 8]
 

@@ -112,6 +112,13 @@ ARRAYS: tuple[Fault, ...] = (
         MLX + "commit/005e7efa6",
     ),
     Fault(
+        "sdpa-mask-of-no-axes-ignored",
+        "a mask of no axes is ignored: where it hides every key, all are seen",
+        spec.ATTN_07,
+        changes.remasks(changes.with_axes_alone),
+        MLX + "commit/005e7efa6",
+    ),
+    Fault(
         "sdpa-mask-of-no-axes-refused",
         "a mask of no axes ends in an error that nobody meant",
         spec.ATTN_04,

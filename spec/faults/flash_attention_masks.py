@@ -31,6 +31,7 @@ from inferspec.spec.changes.attention_masks import (
     spreads,
     takes_axes,
     wide_heads_one_future,
+    with_axes_alone,
 )
 from inferspec.spec.changes.attention_weights import (
     empty_rows,
@@ -50,6 +51,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.FLASH_04,
         remasks(lambda bias, a: np.zeros(())),
         TINY_LLM + "commit/55e7b0c",
+    ),
+    Fault(
+        "flash-mask-of-no-axes-ignored",
+        "a mask of no axes is ignored: where it hides every key, all are seen",
+        spec.FLASH_07,
+        remasks(with_axes_alone),
+        MLX + "commit/005e7efa6",
     ),
     Fault(
         "flash-mask-of-no-axes-refused",

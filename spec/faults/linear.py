@@ -39,6 +39,7 @@ from inferspec.spec.mistakes import (
     promotes,
     read_as_of,
     remembers,
+    remembers_by_object,
     swaps_batches,
     wraps_batches,
 )
@@ -247,6 +248,13 @@ _LINEAR = (
         LIN_09,
         remembers("weight"),
         f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "linear-weight-packed-once",
+        "a weight is laid out for the kernel once, and what is written into it later is not seen",
+        LIN_09,
+        remembers_by_object("weight"),
+        "PROPERTIES X7",
     ),
     Fault("linear-drifts", "the output buffer of an earlier call is added to", LIN_09, drifts(), TIRED),
     Fault(

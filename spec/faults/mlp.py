@@ -498,6 +498,20 @@ FAULTS: tuple[Fault, ...] = (
         {"guard": lambda self, a: None, "respond": changes.fits_anything},
         "PROPERTIES X9",
     ),
+    Fault(
+        "mlp-x-in-rows-of-dims",
+        "an x of several times as many features is read as so many more rows",
+        MLP_11,
+        changes.fits(changes.rows_of_dims),
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "mlp-down-of-either-way",
+        "a w_down that lies as w_up does is turned over, and taken",
+        MLP_11,
+        changes.fits(changes.down_of_either_way),
+        "PROPERTIES X9",
+    ),
     *paths_lack_a_feature(
         "mlp-tokens-of-models",
         "of a single token, where all dims fill several tiles,",
