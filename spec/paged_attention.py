@@ -285,6 +285,7 @@ CONTRACT = Contract(
         "scales": ("default", "given"),
         "scale_signs": ("positive", "any"),
         "queries": ("one", "several"),
+        "more_queries": (True, False),
         "context": 2**16 + 2**6,
         "pages": 2**16 + 2**6,
     },

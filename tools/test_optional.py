@@ -53,6 +53,7 @@ def test_who_refuses_ids_of_63_bits_is_not_asked_for_them():
     [
         ("rope", "RoPE", "empty", lambda a: not a.x.size),
         ("rope", "RoPE", "partial", lambda a: a.x.shape[-1] != a.dims),
+        ("paged_attention", "paged_attention", "more_queries", lambda a: (a.context_lens < a.query.shape[2]).any()),
         ("attention", "MultiHeadAttention", "odd_hidden_size", lambda a: a.hidden_size % a.num_heads),
     ],
 )

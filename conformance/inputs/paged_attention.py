@@ -50,6 +50,11 @@ EXAMPLES = {
     )
 }
 
+_of_two_tokens = EXAMPLES[PAGED].having(query=np.ones((1, 2, 3, 32), np.float32), context_lens=np.array([2], np.int32))
+
+OPTIONAL = {PAGED: {"more_queries": (True, _of_two_tokens)}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
 Contexts = Callable[[Pick, int, int], int]
 """Makes the length of one row's context of the page size and L."""
 
@@ -125,8 +130,9 @@ def tens_of_thousands(pick: Pick, page_size: int, length: int) -> int:
 
 
 def short_context(pick: Pick, page_size: int, length: int) -> int:
-    """Empty, or shorter than L, or neither."""
-    return pick.one_of(0, pick.size(0, length), pick.size(0, length + page_size))
+    """Empty, or shorter than L where that is claimed, or neither."""
+    fewest = 0 if True in pick.envelope["more_queries"] else length
+    return pick.one_of(0, pick.size(fewest, length), pick.size(fewest, length + page_size))
 
 
 def mixed_contexts(pick: Pick, page_size: int, length: int) -> int:
@@ -212,6 +218,7 @@ def paged_calls(
     dtype, page_size, dim, ratio, heads, batch = _sizes(pick, rows, most_heads)
     length = _queries(pick, chunk)
     lens = [_claimed(pick, contexts(pick, page_size, length), page_size, batch) for _ in range(batch)]
+    pick.features["more_queries"] = any(0 < n < length for n in lens)
     size = pick.one_of(*amplitude)
     # Past the range of float16 where the dtype reaches.
     loud = in_reach(pick.one_of(1.0, 1.0, 0.01, 3e8), dtype, 3000.0)

@@ -245,7 +245,7 @@ class Trial:
 
     def declaring(self, key: str, choices: Sequence[Any]) -> str:
         """The line that declares choices of the envelope, with all else that the subject has declared: it is to be pasted."""
-        declared, component = self.subject.description.envelope, self.contract.component
+        declared, component = self.subject.description.declared(), self.contract.component
         return f"ENVELOPE = {_plain({**declared, component: {**declared.get(component, {}), key: choices}})}"
 
     def _declaration(self) -> str:
