@@ -411,10 +411,10 @@ def large_pools(pick: Pick) -> Call:
 
 
 def with_another_table(call: Call, seed: int) -> Call:
-    """The call whose rows have other pages of the pool, no row one of them twice."""
-    table, pages, random = call.arguments["block_table"], len(call.arguments["key_pages"]), np.random.default_rng(seed)
-    rows = [np.resize(random.permutation(pages), table.shape[1]) for _ in table]
-    return call.having(block_table=np.reshape(rows, table.shape).astype(table.dtype))
+    """The call whose table names other pages of the pool, in no row one of them twice."""
+    table, pages = call.arguments["block_table"], len(call.arguments["key_pages"])
+    further = np.random.default_rng(seed).integers(1, max(pages, 2))
+    return call.having(block_table=((table.astype(np.int64) + further) % pages).astype(table.dtype))
 
 
 def written(call: Call) -> np.ndarray:
