@@ -1,15 +1,17 @@
 """Is what may be refused asked of those alone who take it, and of all of them?"""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from inferspec.conformance.judging.optional import leave_out_refused
+from inferspec.conformance.judging.optional import leave_out_refused, optional_choices
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import LocalSubject, SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.conformance.trust.canary import plain_call
-from inferspec.spec import contract
+from inferspec.spec import contract, contracts
 from inferspec.spec.block_manager import BlockManager
 from inferspec.tools.right_rope import RIGHT
 
@@ -23,6 +25,9 @@ class Int32(BlockManager):
 
 KIT = contract("block_manager")
 Cut = KIT.faulty(next(fault for fault in KIT.faults if fault.name == "block-manager-thirty-two-bits"))
+
+
+README = Path(__file__).parents[1] / "conformance" / "README.md"
 
 
 def opened(operation: type[BlockManager], envelope: dict[str, list[int]] | None = None) -> LocalSubject:
@@ -145,3 +150,11 @@ def test_what_is_refused_is_not_taken_for_another_declaration(tmp_path):
     finally:
         session.close()
         worker.close()
+
+
+def test_the_readme_has_every_choice_that_may_be_refused():
+    rows = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("  | ")]
+    choices = {(kit.component, key) for kit in contracts() for _, key, _, _ in optional_choices(kit)}
+    assert choices
+    for component, key in choices:
+        assert any(component in row.split("|")[1] and f'"{key}":' in row for row in rows), f"{component}: {key}"

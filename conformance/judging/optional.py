@@ -17,7 +17,7 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
     What is taken and then wrong stays in. without: operations to leave alone, since their plainest call already fails.
     """
     for contract in contracts():
-        for name, key, choice, call in _optional(contract):
+        for name, key, choice, call in optional_choices(contract):
             declared = description.envelope.get(contract.component, {})
             if name in description.offers and name not in without and key not in declared and _refuses(subject, call):
                 choices = contract.envelope[key]
@@ -28,7 +28,8 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
                 description.refused = {**description.refused, contract.component: {**refused, key: left}}
 
 
-def _optional(contract: Contract) -> Iterator[tuple[str, str, object, Call]]:
+def optional_choices(contract: Contract) -> Iterator[tuple[str, str, object, Call]]:
+    """Operation, key, the choice that may be refused, and a call that asks for it and for nothing else that is rare."""
     inputs = importlib.import_module(f"inferspec.conformance.inputs.{contract.component}")
     optional: Mapping[str, Mapping[str, tuple[object, Call]]] = getattr(inputs, "OPTIONAL", {})
     for name, choices in optional.items():
