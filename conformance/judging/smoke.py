@@ -137,7 +137,10 @@ def _promised(operation: str) -> str:
 def _blame_adapter(subject: HostedSubject, description: Description, call: Call, error: str) -> None:
     """Raise AdapterError when the error is the adapter's and not the implementation's."""
     if _CALL_ERRORS.search(error):
-        raise AdapterError(f"{description.spec}: {call.operation} cannot be called as the contract does: {error}")
+        raise AdapterError(
+            f"{description.spec}: {call.operation} cannot be called as the contract does: {error}; what it must take is in what"
+            " `inferspec init` writes"
+        )
     if error.startswith("AttributeError: ") and _AT not in error:
         # Raised where no line of the subject's is: it is the kit that looks for the attribute.
         raise AdapterError(
