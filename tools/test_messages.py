@@ -56,6 +56,15 @@ def test_what_an_error_names_is_left_out_even_where_a_test_asks_nothing_else():
     assert "does not support dtypes of 'bfloat16', say so: ENVELOPE = " in found.message
 
 
+def test_who_evicts_by_another_rule_is_told_how_to_say_so():
+    kit = contract("block_manager")
+    last_in_first_out = next(fault for fault in kit.faults if fault.name == "block-manager-last-in-first-out")
+    test = "test_blocks_are_evicted_in_the_order_in_which_they_were_freed"
+    message = outcome(test, BlockManager=kit.faulty(last_in_first_out)).message
+    line = "ENVELOPE = {'linear': {'dtypes': ['float32']}, 'block_manager': {'eviction': ['any']}}"
+    assert message.endswith(f"; if blocks are evicted by another rule than age, declare {line}")
+
+
 def test_what_a_test_insists_on_is_left_out_where_its_plainest_call_is_refused():
     heads = contract("attention").operation("MultiHeadAttention")
 

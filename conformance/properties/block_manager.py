@@ -17,7 +17,12 @@ def keeps(subject: Trial, call: Call, *checks: Check) -> None:
     for complaint in complaints(subject.promised(call), seen.results):
         if complaint.check in checks and complaint.check not in unasked:
             refusal = complaint.check is Check.ADMITS
-            raise subject.objection(call, seen, complaint.step, complaint.text, refusal)
+            text = f"{complaint.text}{_any_order(subject) if complaint.check is Check.ORDER else ''}"
+            raise subject.objection(call, seen, complaint.step, text, refusal)
+
+
+def _any_order(subject: Trial) -> str:
+    return f"; if blocks are evicted by another rule than age, declare {subject.declaring('eviction', ['any'])}"
 
 
 def keeps_after_refusal(subject: Trial, story: tuple[Call, int | Sequence[int]]) -> None:
