@@ -256,9 +256,11 @@ def test_a_call_that_is_to_be_refused_before_a_model_is_called_says_what_is_wron
 
 
 class Model:
-    """A model of one attribute."""
+    """A model of one attribute that takes part in what it computes, and two that tell of it."""
 
     layers = ()
+    num_layers = 0
+    config = ()
 
     def __call__(self, tokens):
         return tokens
@@ -281,6 +283,16 @@ def test_the_use_that_a_model_failed_at_is_told_with_its_step(at, use, said):
         use(model)
     used[0].burn(None, "RuntimeError", at)
     assert _failures((("step", {}), ("fail", {"after": 0})), used) == {"2 why": f"the model failed at {said}"}
+
+
+def test_a_model_fails_at_no_number_and_no_config_but_at_the_use_behind_it():
+    model = Model()
+    used = _Used(model)
+    used.burn(0, "RuntimeError", "use")
+    assert model.num_layers == len(model.config) == 0
+    with pytest.raises(RuntimeError, match="the model fails"):
+        model(1)
+    assert used.failed == ["its use, a call"]
 
 
 def test_where_no_use_failed_none_is_told():

@@ -32,9 +32,10 @@ class _Used:
         used = self.used
 
         def looked_up(it: Any, name: str) -> Any:
+            value = kind.__getattribute__(it, name)
             if not name.startswith("__"):
-                used(what=f"its use, {name}")
-            return kind.__getattribute__(it, name)
+                used("reading" if _is_data(name, value) else "use", f"its use, {name}")
+            return value
 
         def called(it: Any, *given: Any, **named: Any) -> Any:
             used(what="its use, a call")
@@ -55,14 +56,21 @@ class _Used:
         self.listener = listener
 
     def used(self, how: str = "use", what: str = "") -> None:
-        if how == "use":
+        """how: a reading counts as a use, and what is to fail at one fails at the next use that may."""
+        kind = "use" if how == "reading" else how
+        if kind == "use":
             self.listener()
-        if self.left is None or how != self.at:
+        if self.left is None or kind != self.at:
             return
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 and how != "reading":
             self.tripped, self.failed[-1] = True, self.failed[-1] or what
             raise self.error("the model fails")
+
+
+def _is_data(name: str, value: Any) -> bool:
+    """Whether an attribute of a model is a number, a text or its config: reading it computes nothing, so it never fails."""
+    return name == "config" or value is None or isinstance(value, int | float | str)
 
 
 def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
