@@ -2,6 +2,7 @@
 
 from inferspec.conformance.inputs.decoder import (
     AS_MOST_ARE_PACKED,
+    COARSE_TURNS,
     DENSE,
     LARGE_EPS,
     LARGE_VOCABULARIES,
@@ -35,6 +36,7 @@ from inferspec.conformance.properties.decoder import (
     takes_no_scaled_rope_for_the_default,
 )
 from inferspec.conformance.properties.decoder_calls import (
+    BESIDE_BFLOAT16,
     DEFAULT_ROPE,
     FAR_PAST_FLOAT16,
     SQUARES_PAST_FLOAT16,
@@ -178,6 +180,11 @@ def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
 )
 def test_a_base_of_rope_may_be_beside_what_says_that_it_is_not_scaled(subject, call, said):
     subject.agrees(with_config(call, **said))
+
+
+@requirement(spec.LLAMA_05, call=forward_calls(thetas=["whole"], **COARSE_TURNS), share=0.02)
+def test_frequencies_of_a_model_in_bfloat16_are_no_coarser_for_that(subject, call):
+    subject.agrees(with_base(with_loud(call, "q_proj", 8.0), BESIDE_BFLOAT16))
 
 
 @requirement(spec.LLAMA_06, call=forward_calls(packing=DENSE, eps=LARGE_EPS), share=0.3)

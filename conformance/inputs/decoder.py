@@ -92,6 +92,18 @@ SHARED_KEYS = [(8, 2), (9, 3), (16, 4), (32, 8)]
 TRAINED = {"dims": (128, 64), "heads": [(4, 1), (2, 2), (8, 1), (4, 2)], "vocabularies": (61, 1031)}
 """Heads as large as those of trained models, grouped as most have them or not, and more ids than kernels have threads."""
 
+COARSE_TURNS: dict[str, Any] = {
+    "dtypes": ["bfloat16"],
+    "packing": ["dense"],
+    "heads": [(1, 1)],
+    "dims": (4,),
+    "lengths": (320,),
+    "batches": (1,),
+    "layers": (1,),
+    "small": True,
+}
+"""Models and prompts that show whether the second frequency of two was rounded to bfloat16."""
+
 PLAINLY_PACKED = ("dense", "4-bit", THROUGHOUT)
 """How models are packed where a test asks for no other: what few have is a matter of the requirements that are about it."""
 

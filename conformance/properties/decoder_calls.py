@@ -218,6 +218,9 @@ DEFAULT_ROPE: Sequence[Mapping[str, Any]] = (
 )
 """What a config with a rope_theta may say besides of an unscaled RoPE."""
 
+BESIDE_BFLOAT16 = 7.0
+"""A base whose root is halfway between two numbers of bfloat16: at position 320 that is a third of a radian."""
+
 UNSCALED_GGUF: Sequence[Mapping[str, Any]] = (
     {"rope_scaling": {"type": "none", "factor": 8.0}},
     {"rope_scaling": {"type": "none"}},

@@ -142,6 +142,11 @@ def table_in_bfloat16(*which: str) -> Change:
     return {"rotation": rotation}
 
 
+def frequencies_in_the_dtype(self: Decoder, positions: np.ndarray, dim: int, a: Arguments, m: Exact) -> Any:
+    frequencies = self.rescaled(m.frequencies(self.theta(a.config) ** (-np.arange(0, dim, 2) / dim)), a.config, m)
+    return m.turns(positions[:, None] * f64(round_to(frequencies, self.result_dtype(a)))[:, None, None, None])
+
+
 def queries_unturned(self: Decoder, x: np.ndarray, norm: str, positions: np.ndarray, a: Arguments, m: Exact) -> Any:
     return Decoder.placed(self, x, norm, positions * 0 if norm.endswith("q_norm") else positions, a, m)
 

@@ -265,6 +265,13 @@ def positions(fault: Define) -> None:
         changes.table_in_bfloat16("cosine", "sine"),
         forms=(changes.table_in_bfloat16("cosine"), changes.table_in_bfloat16("sine")),
     )
+    fault(
+        5,
+        "rope-frequencies-in-the-dtype",
+        "the frequencies of RoPE are cast to the dtype of the model with all else",
+        {"rotation": changes.frequencies_in_the_dtype},
+        "https://github.com/huggingface/transformers/issues/29496",
+    )
     fault(5, "queries-unturned", "only keys are turned by position", {"placed": changes.queries_unturned})
     fault(
         5,
