@@ -11,7 +11,7 @@ import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.inputs.drafting import generate_calls
-from inferspec.conformance.strategies import Calls, Pick, calls
+from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.lossless import Cell, History, Pair, Row
 from inferspec.spec.numerics import DECISIVE, f64, mass_slack, round_to
 from inferspec.spec.speculative import Verify
@@ -23,7 +23,7 @@ EXAMPLES = {
     VERIFY: Call(
         VERIFY,
         {
-            "draft_tokens": [0],
+            "draft_tokens": np.zeros(1, np.int32),
             "draft_probs": _half,
             "target_probs": np.tile(_half, (2, 1)),
             "uniform": np.array([0.25, 0.75], np.float32),
@@ -158,7 +158,12 @@ def nearly_equal(pick: Pick, count: int, size: int) -> tuple[np.ndarray, np.ndar
     return draft[:, ids], np.pad(target, ((0, 0), (0, 1)))[:, ids]
 
 
-@calls
+def of_arrays(build: Callable[..., Any]) -> Calls:
+    """Calls of `verify` whose drafts are an array where the subject takes one, unless a test asks for a list."""
+    return Calls(build, preferred={"drafts": ["array"]})
+
+
+@of_arrays
 def verify_calls(
     pick: Pick,
     rows: Rows = dyadic,
@@ -281,7 +286,7 @@ def _shorten(q: np.ndarray, p: np.ndarray, place: int) -> None:
     p[place, token] = round_to(f64(q[place, token]) - mass_slack(q.shape[1], q.dtype.name) / 2, q.dtype.name)
 
 
-@calls
+@of_arrays
 def impossible_drafts(pick: Pick, given: bool = True) -> Call:
     """Drafts, one of which its own row calls impossible. given: whether the target can give that one."""
     call = verify_calls.build(pick, counts=(1, 2, 3), sizes=(4, 3, 7, 12))
@@ -313,7 +318,7 @@ def possible(source: Calls) -> Calls:
     return source.rebuilt(build)
 
 
-@calls
+@of_arrays
 def probabilities_in_views(pick: Pick) -> Call:
     """Rows of probabilities laid out as a view; all rows are the first where one has to stand for all."""
     call = verify_calls.build(pick)
@@ -365,7 +370,7 @@ class Enumeration:
         return list(tokens) if self.drafts == "list" else np.array(tokens, self.token_dtype)
 
 
-@calls
+@of_arrays
 def pairs(
     pick: Pick, shapes: tuple[tuple[int, int], ...] = SHAPES, parts: tuple[int, ...] = (8, 4, 16, 2)
 ) -> Enumeration:

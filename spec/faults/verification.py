@@ -546,5 +546,12 @@ VERIFY_VARIANTS: tuple[Variant, ...] = (
         {"guard": changes.no_lists},
         envelope={"drafts": ("array",)},
     ),
+    Variant(
+        "verify-arrays-undeclared",
+        "drafts are an array; a list of them is refused, and that is not declared",
+        VERIFY,
+        {"guard": changes.no_lists},
+        unmet=("SPEC-13",),
+    ),
     Variant("verify-in-float32", "all arithmetic is in float32", VERIFY, {"answer": changes.in_float32}),
 )
