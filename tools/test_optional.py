@@ -1,6 +1,7 @@
 """Is what may be refused asked of those alone who take it, and of all of them?"""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,15 @@ Cut = KIT.faulty(next(fault for fault in KIT.faults if fault.name == "block-mana
 
 
 README = Path(__file__).parents[1] / "conformance" / "README.md"
+
+
+def _tables(quantization: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a config says of the packing: of all layers, and of some."""
+    return [quantization, *(one for one in quantization.values() if isinstance(one, dict))]
+
+
+def packing_of(bits: set[int]) -> str:
+    return "mixed" if len(bits) > 1 else f"{bits.pop()}-bit"
 
 
 def opened(operation: type[BlockManager], envelope: dict[str, list[int]] | None = None) -> LocalSubject:
@@ -135,6 +145,24 @@ def test_what_an_honest_variant_refuses_is_found_to_be_its_envelope(component, v
     assert subject.description.envelope == {component: {key: list(left) for key, left in honest.envelope.items()}}
 
 
+@pytest.mark.parametrize("refused", ["8-bit", "2-bit", "mixed"])
+@pytest.mark.parametrize(("component", "name"), [("llama", "Llama"), ("qwen3", "Qwen3"), ("loading", "load")])
+def test_models_that_refuse_other_bits_are_given_none(component, name, refused):
+    kit = contract(component)
+
+    class Refuses(kit.operation(name)):  # type: ignore[misc]
+        def guard(self, a):
+            super().guard(a)
+            bits = {tables.get("bits") for tables in _tables(a.config.get("quantization") or {})}
+            if packing_of(bits) == refused:
+                raise ValueError(f"bits of {bits}")
+
+    subject = LocalSubject({name: Refuses})
+    leave_out_refused(subject, subject.description)
+    left = [packing for packing in kit.envelope["packing"] if packing != refused]
+    assert subject.description.envelope == {component: {"packing": left}}
+
+
 def test_what_is_refused_is_not_taken_for_another_declaration(tmp_path):
     lines = "    assert x.shape[1] > 0\n    if offset == 4: __import__('os')._exit(1)\n    dims ="
     (tmp_path / "rope.py").write_text(RIGHT.replace("    dims =", lines), encoding="utf-8")
@@ -154,7 +182,7 @@ def test_what_is_refused_is_not_taken_for_another_declaration(tmp_path):
 
 def test_the_readme_has_every_choice_that_may_be_refused():
     rows = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("  | ")]
-    choices = {(kit.component, key) for kit in contracts() for _, key, _, _ in optional_choices(kit)}
+    choices = {(kit.component, key) for kit in contracts() for _, key, _ in optional_choices(kit)}
     assert choices
     for component, key in choices:
         assert any(component in row.split("|")[1] and f'"{key}":' in row for row in rows), f"{component}: {key}"

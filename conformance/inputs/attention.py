@@ -44,7 +44,7 @@ _of_an_odd_size = _of_heads_of_3.having(
 )
 
 OPTIONAL = {
-    "MultiHeadAttention": {"free_head_dim": (True, _of_heads_of_3), "odd_hidden_size": (True, _of_an_odd_size)},
+    "MultiHeadAttention": {"free_head_dim": {True: _of_heads_of_3}, "odd_hidden_size": {True: _of_an_odd_size}},
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 

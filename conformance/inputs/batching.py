@@ -487,8 +487,8 @@ _steps_from_none = ("add", {**_none, "slot": 0, "stale": 0}), ("update_and_fetch
 
 OPTIONAL = {
     "BatchingKVCache": {
-        "head_dims": ("different", EXAMPLES["BatchingKVCache"].having(steps=_wider_steps)),
-        "empty_caches": (True, EXAMPLES["BatchingKVCache"].having(steps=_steps_from_none)),
+        "head_dims": {"different": EXAMPLES["BatchingKVCache"].having(steps=_wider_steps)},
+        "empty_caches": {True: EXAMPLES["BatchingKVCache"].having(steps=_steps_from_none)},
     },
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import meet
+from inferspec.conformance.envelope import Envelope, meet
 from inferspec.conformance.inputs.rope_scaling import scaled_rope, under_a_key
 from inferspec.conformance.strategies import Calls, Pick
+from inferspec.conformance.tapes import LENGTH
 from inferspec.spec.numerics import numpy_dtype, round_to
 from inferspec.spec.quantization import GROUP_SIZES
 from inferspec.spec.transformer import BLOCK_LINEARS, BLOCK_NORMS, HEAD_NORMS
@@ -111,10 +112,18 @@ DENSE = ["dense", THROUGHOUT]
 PACKED = ["4-bit", "8-bit", "2-bit", "mixed", THROUGHOUT]
 """What calls that are of no kind of weights, or of packed ones, ask of an envelope."""
 
+OTHER_BITS = ("8-bit", "2-bit", "mixed")
+"""How models are packed that not all who take 4 bits take."""
+
 AS_MOST_ARE_PACKED = {"packing": ["4-bit", "8-bit"], "group_sizes": [64, 128]}
 
 LARGE_VOCABULARIES = (151_943, 300, 65543)
 """Past the ends of narrow integers."""
+
+
+def packed(source: Calls, packing: str, envelope: Envelope) -> Call:
+    """The plainest call of an envelope, of a model that is packed so."""
+    return source.build(Pick(bytes(LENGTH), {**envelope, "packing": (packing,)}), layers=(1,))
 
 
 def model(

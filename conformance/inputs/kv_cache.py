@@ -198,8 +198,8 @@ _with_nothing = tuple(("update_and_fetch", pair) for pair in (_nothing, _pair, _
 
 OPTIONAL = {
     name: {
-        "head_dims": ("different", call.having(steps=(("update_and_fetch", _wider),))),
-        "empty_chunks": (True, call.having(steps=_with_nothing)),
+        "head_dims": {"different": call.having(steps=(("update_and_fetch", _wider),))},
+        "empty_chunks": {True: call.having(steps=_with_nothing)},
     }
     for name, call in EXAMPLES.items()
 }

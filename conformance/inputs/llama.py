@@ -6,12 +6,14 @@ from functools import partial
 
 from inferspec.conformance.inputs.decoder import (
     LLAMA,
+    OTHER_BITS,
     USUAL,
     Models,
     close_scores,
     forward,
     incremental,
     low_gates,
+    packed,
     rewinding,
     spare_headed,
 )
@@ -39,3 +41,7 @@ ORDINARY = {LLAMA.name: any_forward_calls, LLAMA.incremental: any_incremental_ca
 
 _simplest = bytes(LENGTH)
 EXAMPLES = {name: source.build(Pick(_simplest, CONTRACT.envelope), layers=(1,)) for name, source in ORDINARY.items()}
+
+OPTIONAL = {LLAMA.name: {"packing": {bits: partial(packed, any_forward_calls, bits) for bits in OTHER_BITS}}}
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -277,3 +278,7 @@ PACKED = ["4-bit", "8-bit", "2-bit"]
 
 ORDINARY = {LOAD: folder_calls}
 """The widest calls of each operation."""
+
+OPTIONAL = {LOAD: {"packing": {bits: partial(decoder.packed, folder_calls, bits) for bits in decoder.OTHER_BITS}}}
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""

@@ -52,7 +52,7 @@ EXAMPLES = {
 
 _of_two_tokens = EXAMPLES[PAGED].having(query=np.ones((1, 2, 3, 32), np.float32), context_lens=np.array([2], np.int32))
 
-OPTIONAL = {PAGED: {"more_queries": (True, _of_two_tokens)}}
+OPTIONAL = {PAGED: {"more_queries": {True: _of_two_tokens}}}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 Contexts = Callable[[Pick, int, int], int]

@@ -583,7 +583,7 @@ EXAMPLES = {
 _nothing = ("append", {"cache": 0, **{name: array[:, :, :0] for name, array in _pair.items()}})
 
 OPTIONAL = {
-    "PagedKVCache": {"empty_chunks": (True, EXAMPLES["PagedKVCache"].having(steps=(_nothing, *_steps, _nothing)))}
+    "PagedKVCache": {"empty_chunks": {True: EXAMPLES["PagedKVCache"].having(steps=(_nothing, *_steps, _nothing))}}
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 

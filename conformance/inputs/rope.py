@@ -18,8 +18,8 @@ EXAMPLES = {ROPE: Call(ROPE, {"dims": 4, "max_positions": 8, "x": np.ones((1, 2,
 
 OPTIONAL = {
     ROPE: {
-        "empty": (True, EXAMPLES[ROPE].having(x=np.ones((1, 0, 1, 4), np.float32))),
-        "partial": (True, EXAMPLES[ROPE].having(x=np.ones((1, 2, 1, 6), np.float32))),
+        "empty": {True: EXAMPLES[ROPE].having(x=np.ones((1, 0, 1, 4), np.float32))},
+        "partial": {True: EXAMPLES[ROPE].having(x=np.ones((1, 2, 1, 6), np.float32))},
     }
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""

@@ -363,7 +363,7 @@ EXAMPLES = {
 
 _filling = (("add", {"tokens": (1, 2, 3, 4, 5, 6, 7), "max_tokens": 2, "priority": 0, "eos": ()}),)
 
-OPTIONAL = {"Scheduler": {"last_id_takes_slot": (False, EXAMPLES["Scheduler"].having(steps=_filling))}}
+OPTIONAL = {"Scheduler": {"last_id_takes_slot": {False: EXAMPLES["Scheduler"].having(steps=_filling)}}}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 ORDINARY = {"Scheduler": workloads}
