@@ -46,8 +46,8 @@ class Note:
 class Player:
     """A toy whose cache has several layers, and that notes how it is called.
 
-    fixed: one layer cannot be rewound; fuse: has it raise; layers: how many the cache has. Of a cache whose layers hold different tokens one that is
-    unlike the first decides.
+    fixed: one layer cannot be rewound; fuse: has it raise; layers: how many the cache has. What comes of a cache whose layers
+    hold different tokens, no history gives; the longest of them is noted.
     """
 
     def __init__(self, toy: Toy, fixed: bool = False, fuse: Fuse | None = None, layers: int = LAYERS) -> None:
@@ -78,12 +78,14 @@ class Player:
         if not cache:
             self.notes.append(Note((), tuple(tokens), self.turn, next(_CLOCK), cached=False))
             return self.toy.extend(tokens)
-        off = [number for number, layer in enumerate(cache) if layer.tokens != cache[0].tokens]
-        seen = off[0] if off else 0
-        self.notes.append(Note(tuple(cache[seen].tokens), tuple(tokens), self.turn, next(_CLOCK)))
-        for layer in (*cache[:seen], *cache[seen + 1 :]):
+        longest = max(cache, key=lambda layer: layer.offset).tokens
+        self.notes.append(Note(tuple(longest), tuple(tokens), self.turn, next(_CLOCK)))
+        held = [layer.tokens for layer in cache]
+        unlike = [*itertools.chain(*held)] if any(one != held[0] for one in held) else []
+        for layer in cache[1:]:
             self.toy.shown(tokens, layer)
-        return self.toy.extend(tokens, cache[seen])
+        rows = self.toy.extend(tokens, cache[0])
+        return self.toy.extend([*unlike, *tokens])[-len(tokens) :] if unlike else rows
 
     def alive(self) -> int:
         """How many layers of caches someone still holds."""

@@ -88,6 +88,18 @@ def last_layer_forgotten(self: Loop, cache: Cache, n: int) -> None:
         layer.rewind(n)  # type: ignore[attr-defined]
 
 
+def layers_forgotten(rewound: slice) -> Change:
+    """Only these layers are rewound, the last of them by what it holds."""
+
+    def take_back(self: Loop, cache: Cache, n: int) -> None:
+        Loop.take_back(self, cache[rewound], n)
+
+    def excess(self: Loop, run: Run, cache: Cache) -> int:
+        return Loop.excess(self, run, cache[-1:])
+
+    return {"take_back": take_back, "excess": excess}
+
+
 def as_deep_as(other: Callable[[Run], Cache]) -> Change:
     """Of both caches so many layers are rewound as that one has."""
 

@@ -46,6 +46,14 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX_LM}/commit/f56d9971 (layers of other kinds)",
     ),
     Fault(
+        "speculative-first-layer-not-rewound",
+        "all layers are rewound but the first, or none but the last",
+        SPEC_28,
+        changes.layers_forgotten(slice(1, None)),
+        TIRED,
+        forms=(changes.layers_forgotten(slice(-1, None)),),
+    ),
+    Fault(
         "speculative-as-many-layers-as-the-draft",
         "of the target too only as many layers are rewound as the draft has",
         SPEC_28,
