@@ -16,12 +16,14 @@ from inferspec.conformance.inputs.paged_attention import (
     narrowed,
     of_other_values,
     paged_calls,
+    past_splits,
     ragged_chunk,
     same_pages,
     seeing,
     small_chunk,
     spoilt,
     with_another_table,
+    with_nan,
 )
 from inferspec.conformance.properties.common import (
     depends_on_arguments_alone,
@@ -42,6 +44,8 @@ from inferspec.conformance.strategies import (
 )
 from inferspec.conformance.suite import requirement
 from inferspec.spec import paged_attention as spec
+
+PARTS = ["query", "key_pages", "value_pages"]
 
 FEW_OR_MANY = any_of(small_chunk, ragged_chunk)
 
@@ -243,6 +247,16 @@ def test_paged_attention_refuses_contexts_and_pages_that_are_not_there(subject, 
     else:
         table[-1, 0] = -1 if bad == "page -1" else call.arguments["key_pages"].shape[0]
     refuses(subject, call.having(block_table=table, context_lens=lens))
+
+
+@requirement(spec.PAGED_30, call=paged_calls(), part=among(PARTS), share=0.3)
+def test_a_nan_of_a_context_shows(subject, call, part):
+    subject.agrees(with_nan(call, part))
+
+
+@requirement(spec.PAGED_30, call=paged_calls(contexts=past_splits, rows=(1, 2)), part=among(PARTS), share=0.1)
+def test_a_nan_shows_whatever_pages_come_after_it(subject, call, part):
+    subject.agrees(with_nan(call, part))
 
 
 @requirement(spec.PAGED_28, call=paged_calls(), axis=among(["rows", "queries"]), share=0.2)

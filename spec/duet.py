@@ -81,11 +81,14 @@ class Player:
         longest = max(cache, key=lambda layer: layer.offset).tokens
         self.notes.append(Note(tuple(longest), tuple(tokens), self.turn, next(_CLOCK)))
         held = [layer.tokens for layer in cache]
-        unlike = [*itertools.chain(*held)] if any(one != held[0] for one in held) else []
-        for layer in cache[1:]:
-            self.toy.shown(tokens, layer)
-        rows = self.toy.extend(tokens, cache[0])
-        return self.toy.extend([*unlike, *tokens])[-len(tokens) :] if unlike else rows
+        decides: FixedCache = cache[0]
+        if any(one != held[0] for one in held):
+            decides = ToyCache()
+            self.toy.shown([*itertools.chain(*held)], decides)
+        for layer in cache:
+            if layer is not decides:
+                self.toy.shown(tokens, layer)
+        return self.toy.extend(tokens, decides)
 
     def alive(self) -> int:
         """How many layers of caches someone still holds."""

@@ -268,6 +268,13 @@ PAGED_28 = _paged(
 PAGED_29 = _paged(
     "PAGED-29", "contexts of tens of thousands of tokens are read to their end", source="mlx#3360; PROPERTIES X8"
 )
+PAGED_30 = _paged(
+    "PAGED-30",
+    "a NaN of a context is not hidden: one in a query makes its row NaN, one in a key every row that sees it, one in a value "
+    "its feature of them",
+    Level.SHOULD,
+    source="IEEE 754, section 6.2; PROPERTIES X3",
+)
 
 
 CONTRACT = Contract(

@@ -20,6 +20,7 @@ from inferspec.conformance.inputs.attention import (
     wanted_keys,
 )
 from inferspec.conformance.inputs.flash_attention import trend
+from inferspec.conformance.inputs.linear import with_few
 from inferspec.conformance.strategies import ODD_TILES, Pick, in_reach
 from inferspec.spec.attention import ScaledDotProductAttention
 from inferspec.spec.numerics import UNDERFLOW_GAP, f64, largest, numpy_dtype
@@ -425,6 +426,18 @@ def written(call: Call) -> np.ndarray:
         positions = np.arange(length)
         slots[table[positions // page_size].astype(np.int64), positions % page_size] = True
     return slots
+
+
+def with_nan(call: Call, part: str) -> Call:
+    """The call with a number of the query NaN, or one of a key or a value that every query of its row sees."""
+    a, random = call.arguments, np.random.default_rng(call.seed or 0)
+    if part == "query":
+        return call.having(query=with_few(a["query"], np.nan, call.seed or 0))
+    pages, row = a[part].copy(), random.integers(len(a["query"]))
+    position = random.integers(int(a["context_lens"][row]) - a["query"].shape[2] + 1)
+    page = int(a["block_table"][row, position // a["page_size"]])
+    pages[page, random.integers(pages.shape[1]), position % a["page_size"], random.integers(pages.shape[3])] = np.nan
+    return call.having(**{part: pages})
 
 
 def unused(call: Call) -> np.ndarray:

@@ -490,6 +490,10 @@ def pages_twice_refused(self: PagedAttention, a: Arguments) -> None:
             raise ValueError(f"block_table[{row}] names a page twice")
 
 
+def without_nan(self: PagedAttention, pool: np.ndarray, place: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return np.nan_to_num(PagedAttention.read(self, pool, place))
+
+
 def fits(change: Callable[[Arguments], dict[str, Any]]) -> Change:
     """Some arguments are replaced by what `change` makes of them all, before anything is checked; the rest is checked as ever."""
 

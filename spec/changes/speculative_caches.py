@@ -89,10 +89,10 @@ def last_layer_forgotten(self: Loop, cache: Cache, n: int) -> None:
 
 
 def layers_forgotten(rewound: slice) -> Change:
-    """Only these layers are rewound, the last of them by what it holds."""
+    """Only these layers are rewound, by what the last one holds; of a cache of one layer that one."""
 
     def take_back(self: Loop, cache: Cache, n: int) -> None:
-        Loop.take_back(self, cache[rewound], n)
+        Loop.take_back(self, cache[rewound] or cache, n)
 
     def excess(self: Loop, run: Run, cache: Cache) -> int:
         return Loop.excess(self, run, cache[-1:])

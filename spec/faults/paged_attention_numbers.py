@@ -6,6 +6,8 @@ from inferspec.spec import paged_attention as spec
 from inferspec.spec.changes import paged_attention as changes
 from inferspec.spec.changes import tiles
 from inferspec.spec.changes.attention_weights import (
+    NAN_HIDES,
+    NAN_TO_ZERO,
     half_products_saturate,
     logits_summed_in_dtype,
     starts_at,
@@ -104,6 +106,28 @@ FAULTS: tuple[Fault, ...] = (
         changes.attending(walking(32, add=tiles.total_kept)),
         ENGINEER,
         forms=tuple(changes.attending(form) for form in tiles.in_other_tiles(32, add=tiles.total_kept)),
+    ),
+    Fault(
+        "paged-nan-to-zero",
+        "NaN in the pages is taken for 0, as that of slots that were never written",
+        spec.PAGED_30,
+        {"read": changes.without_nan},
+        "PROPERTIES PA2",
+        forms=(changes.attending(NAN_TO_ZERO),),
+    ),
+    Fault(
+        "paged-nan-is-no-logit",
+        "a NaN among the logits is taken for a hidden token",
+        spec.PAGED_30,
+        changes.attending(NAN_HIDES),
+        "IEEE 754, section 6.2",
+    ),
+    Fault(
+        "paged-nan-tile-forgotten",
+        "the running maximum begins anew after a tile with a NaN, whose sums are left out",
+        spec.PAGED_30,
+        changes.attending(walking(64, top=tiles.top_after_nan, factor=tiles.nothing_of_nan, add=tiles.after_nan)),
+        ENGINEER,
     ),
     Fault(
         "paged-token-past-tiles-of-96",
