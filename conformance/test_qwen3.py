@@ -24,11 +24,11 @@ from inferspec.conformance.properties.common import (
     keeps_arguments,
     keeps_dicts,
     refuses,
-    returns,
     serves_more_and_fewer,
 )
 from inferspec.conformance.properties.decoder import (
     each_row_is_right_alone,
+    gives_logits,
     no_token_changes_earlier_logits,
     refuses_every_additional,
     refuses_naming,
@@ -40,9 +40,11 @@ from inferspec.conformance.properties.decoder_calls import (
     DEFAULT_ROPE,
     FAR_PAST_FLOAT16,
     SQUARES_PAST_FLOAT16,
+    doubled,
     misshaped,
     next_ids,
     one_tensor_changes,
+    unscaled,
     with_additional,
     with_all_that_is_said,
     with_another_base_and_eps,
@@ -341,20 +343,17 @@ def test_ids_past_65535_of_a_batch_are_ids(subject, call):
 
 @requirement(spec.QWEN3_16, call=forward_calls(), share=0.3)
 def test_logits_have_the_dtype_of_the_embedding(subject, call):
-    shape = (*call.arguments["tokens"].shape, call.arguments["config"]["vocab_size"])
-    returns(subject, call, shape, call.features["dtypes"])
+    gives_logits(subject, call, plain=call)
 
 
 @requirement(spec.QWEN3_16, call=scaled_calls(), share=0.1)
 def test_logits_have_the_dtype_of_the_embedding_where_rope_is_scaled(subject, call):
-    shape = (*call.arguments["tokens"].shape, call.arguments["config"]["vocab_size"])
-    returns(subject, call, shape, call.features["dtypes"])
+    gives_logits(subject, call, plain=unscaled(call))
 
 
 @requirement(spec.QWEN3_16, call=forward_calls(lengths=(1,)), share=0.1)
 def test_logits_of_one_token_have_the_dtype_of_the_embedding(subject, call):
-    shape = (*call.arguments["tokens"].shape, call.arguments["config"]["vocab_size"])
-    returns(subject, call, shape, call.features["dtypes"])
+    gives_logits(subject, call, plain=doubled(call))
 
 
 @requirement(spec.QWEN3_17, call=forward_calls(), share=0.2)

@@ -66,7 +66,7 @@ TOKENS = Sentence(
     "tokens may be int32, int64 or uint32 and a strided view, and every id up to the last is one", "PROPERTIES X1, EM2"
 )
 DTYPE = Sentence(
-    "logits are B×L×vocab_size in the dtype of the embedding (of its scales, where it is packed)",
+    "logits are B×L×vocab_size in the dtype of the embedding (of its scales, where it is packed), or in float32 whatever is asked",
     "PROPERTIES X4",
     Aspect.DTYPE,
 )
@@ -131,7 +131,10 @@ CACHE_REWOUND = Sentence(
 )
 CACHE_QUANTISED = Sentence("so it is for packed weights", "PROPERTIES QZ3, MO1", cached=True)
 CACHE_DTYPE = Sentence(
-    "logits of a chunk are B×L×vocab_size in the dtype of the embedding", "PROPERTIES X4", Aspect.DTYPE, cached=True
+    "logits of a chunk are B×L×vocab_size in the dtype of the embedding, or in float32 whatever is in the cache",
+    "PROPERTIES X4",
+    Aspect.DTYPE,
+    cached=True,
 )
 THREADS = Sentence(
     "a model that was made in one thread gives the same logits in another",

@@ -296,7 +296,8 @@ LOAD_02 = _load(
 LOAD_03 = _load(
     "LOAD-03",
     "a model from a folder computes in the dtype that its tensors are stored in",
-    aspect=Aspect.DTYPE,
+    Level.SHOULD,
+    Aspect.DTYPE,
     source="PROPERTIES X4",
 )
 LOAD_04 = _load(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.judging.trial import Nonconformance, Trial
-from inferspec.conformance.properties.common import bit_equal, refuses
+from inferspec.conformance.properties.common import bit_equal, refuses, returns
 from inferspec.conformance.properties.decoder_calls import (
     SCALED_ROPE,
     additional,
@@ -15,6 +15,15 @@ from inferspec.conformance.properties.decoder_calls import (
     with_additional,
     with_config,
 )
+
+
+def gives_logits(subject: Trial, call: Call, plain: Call) -> None:
+    """Logits of every position, in the dtype of the embedding, or in float32 where those of a plain call are in float32 too."""
+    a, kept = call.arguments, call.features["dtypes"]
+    chunks = a["chunks"] if "chunks" in a else [a["tokens"]]
+    shape = (chunks[0].shape[0], sum(chunk.shape[1] for chunk in chunks), a["config"]["vocab_size"])
+    usual = kept if subject.value(call).dtype.name == kept else subject.value(plain).dtype.name
+    returns(subject, call, shape, usual if usual == "float32" else kept)
 
 
 def refuses_naming(subject: Trial, call: Call, tensor: str) -> None:

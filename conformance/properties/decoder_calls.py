@@ -344,6 +344,25 @@ def with_config(call: Call, **fields: Any) -> Call:
     return call.having(config={**call.arguments["config"], **fields})
 
 
+def unscaled(call: Call) -> Call:
+    """The call whose config does not scale RoPE."""
+    plain = without_fields(call, "rope_scaling")
+    if said := plain.arguments["config"].get("rope_parameters"):
+        kept = {key: x for key, x in said.items() if key == "rope_theta"}
+        return with_config(plain, rope_parameters={**kept, "rope_type": "default"})
+    return plain
+
+
+def doubled(call: Call) -> Call:
+    """The call with every token twice."""
+    return call.having(tokens=np.repeat(call.arguments["tokens"], 2, axis=-1))
+
+
+def first_chunk(call: Call) -> Call:
+    """The call with its first chunk alone."""
+    return call.having(chunks=call.arguments["chunks"][:1])
+
+
 def next_ids(call: Call) -> np.ndarray:
     """The tokens with every id replaced by the one after it."""
     tokens = call.arguments["tokens"]

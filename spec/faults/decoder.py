@@ -12,6 +12,7 @@ from inferspec.spec.changes import decoder as changes
 from inferspec.spec.contract import Change, Fault, Variant
 from inferspec.spec.faults import decoder_blocks, decoder_caches, decoder_inputs, decoder_layers, rope_scaling
 from inferspec.spec.faults.defining import TIRED
+from inferspec.spec.mistakes import promotes
 from inferspec.spec.numerics import Precision
 
 
@@ -38,6 +39,9 @@ def variants(name: str, prefix: str) -> tuple[Variant, ...]:
     """Other honest ways to compute a model."""
     found = []
     for operation, suffix in ((name, ""), (f"{name}.incremental", "-incremental")):
+        found.append(
+            Variant(f"{prefix}-logits-in-float32{suffix}", "logits are always in float32", operation, promotes())
+        )
         for precision, where in ((Precision.FLOAT32, "float32"), (Precision.NATIVE, "the dtype of the model")):
             found.append(
                 Variant(

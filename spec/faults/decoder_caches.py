@@ -8,7 +8,7 @@ from inferspec.spec.changes import decoder, threads
 from inferspec.spec.changes import decoder_caches as changes
 from inferspec.spec.changes import decoder_layers as layers
 from inferspec.spec.faults.defining import TINY_LLM, Define
-from inferspec.spec.mistakes import promotes
+from inferspec.spec.mistakes import promotes_where
 from inferspec.spec.numerics import f64
 from inferspec.spec.transformer import Incremental
 
@@ -248,7 +248,13 @@ def packed(fault: Define) -> None:
         "packed layers leave out the biases of groups where there is one token",
         {"forward": changes.single_token_without_biases},
     )
-    fault(31, "chunk-promotes", "logits of chunks come back in float32", promotes(), "PROPERTIES X4")
+    fault(
+        31,
+        "chunk-promotes",
+        "logits of chunks behind others come back in float32, as the mask is",
+        promotes_where(lambda a: len(a.chunks) > 1),
+        "PROPERTIES X4",
+    )
 
 
 def rewound(fault: Define) -> None:

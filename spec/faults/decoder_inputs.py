@@ -53,7 +53,7 @@ def tokens(fault: Define) -> None:
 
 def results(fault: Define) -> None:
     """Logits."""
-    fault(16, "promotes", "logits come back in float32", promotes(), "PROPERTIES X4")
+    fault(16, "demotes", "logits come back in float16", promotes("float16"), "PROPERTIES X4")
     fault(
         16,
         "promotes-where-rope-is-scaled",
