@@ -134,6 +134,8 @@ class Engine(PlainEngine):
     optional_options: ClassVar = {
         "draft": ("drafts", ("none",)),
         "prefix_caching": ("prefix_caching", (True,)),
+        "num_pages": ("short_pools", (False,)),
+        "page_size": ("page_sizes", (16,)),
         "clock": ("metrics", ("untold",)),
     }
     optional_parameters: ClassVar = {
@@ -468,6 +470,7 @@ CONTRACT = Contract(
         "zero_max_tokens": (True, False),
         "failing_models": (True, False),
         "last_id_takes_slot": (False, True),
+        "short_pools": (True, False),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -73,7 +73,10 @@ class Script(Steps):
             self.pick.features[key] = any(given.get(argument) for given in asked)
         self.pick.features["cancelling"] = any(step == "cancel" for step, _ in self.steps)
         needs = [self.need(len(tokens), limit) for tokens, limit in self.asked.values()]
-        pages = self.pages or sum(needs) + 3
+        plenty = sum(needs) + 3
+        pages = self.pages or plenty
+        if True not in self.pick.envelope["short_pools"]:
+            pages = max(pages, plenty)
         return self.pick.call(
             "Engine",
             model=self.model,
