@@ -281,15 +281,19 @@ class _Judge:
 
     def _judge_preempted(self, chunks: Sequence[Chunk], preempted: Sequence[int]) -> Found:
         served = [self.known[c.request] for c in chunks if c.request in self.known]
+        taking = [known for known in served if known.waits or self._wanted(known)]
         running = [known for n, known in self.known.items() if known.state == RUNNING and n not in preempted]
         for request in preempted:
             victim = self.known.get(request)
             if victim is None or victim.state == FINISHED:
                 yield Check.OVER, f"request {request} is preempted, which is finished or not known"
             elif [known for known in running if known.order > victim.order] and not [
-                known for known in served if known.order < victim.order
+                known for known in taking if known.order < victim.order
             ]:
-                yield Check.VICTIM, f"request {request} is preempted, and nobody before it runs, but one behind it"
+                yield (
+                    Check.VICTIM,
+                    f"request {request} is preempted, nobody before it takes a block, and one behind it runs",
+                )
         yield from self._judge_need(served, preempted)
 
     def _judge_named(self, preempted: Sequence[int]) -> Found:

@@ -339,6 +339,11 @@ def longest(self: Scheduler, s: Serving, entry: Entry) -> Entry:
     return max(self.running(s), key=lambda other: (len(other.table.block_ids), other.order))
 
 
+def longest_behind_the_first(self: Scheduler, s: Serving, entry: Entry) -> Entry:
+    """Who has the most blocks gives them up, but for the first in order, so that one at least goes on."""
+    return max(self.running(s)[1:], key=lambda other: (len(other.table.block_ids), other.order), default=entry)
+
+
 def latest_of_any_priority(self: Scheduler, s: Serving, entry: Entry) -> Entry:
     return max(self.running(s), key=lambda other: other.order[1])
 

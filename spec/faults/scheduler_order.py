@@ -266,6 +266,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES SC3",
     ),
     _fault(
+        "longest-but-the-first-gives-way",
+        "of all but the first in order the one with the most blocks is preempted",
+        spec.SCHED_19,
+        {"victim": changes.longest_behind_the_first},
+        "PROPERTIES SC3",
+    ),
+    _fault(
         "latest-gives-way",
         "the latest request is preempted, of larger priority too",
         spec.SCHED_19,
