@@ -23,6 +23,7 @@ from inferspec.conformance.inputs.engine_prefixes import (
     copies_taken,
     far_beginnings,
     going_on,
+    guessed_outputs,
     half_computed,
     interrupted,
     lookalikes,
@@ -125,6 +126,11 @@ def test_what_two_computed_is_hit_rightly_when_the_pages_of_one_were_taken(subje
 
 @requirement(spec.ENG_09, call=conversations(prefix_caching=[True]), share=0.2)
 def test_a_prompt_may_go_on_from_an_output(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.ENG_09, call=guessed_outputs(), share=0.12)
+def test_a_prompt_may_go_on_otherwise_than_an_output(subject, call):
     subject.agrees(call)
 
 

@@ -124,6 +124,11 @@ def test_hits_are_of_the_ids_that_were_generated(subject, call):
     keeps(subject, call, Check.GHOST)
 
 
+@requirement(spec.SCHED_07, call=guessed_outputs(again=True), share=0.03)
+def test_an_id_that_was_generated_once_is_not_hit_again_and_again(subject, call):
+    keeps(subject, call, Check.GHOST)
+
+
 # steps that nothing comes of
 
 

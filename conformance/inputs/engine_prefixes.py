@@ -270,6 +270,19 @@ def conversations(script: Script) -> None:
         tokens = (*tokens, *script.way(tokens, limit))
 
 
+@told(prefix_caching=[True], page_sizes=[1, 2, 3], **PLAIN)
+def guessed_outputs(script: Script) -> None:
+    """A request, and one that goes on otherwise than it did: with its first id again and again, or with its ids moved by one."""
+    pick, limit = script.pick, 8
+    tokens = script.prompt(script.lead + pick.size(1, 5), limit)
+    script.add(tokens, limit)
+    script.do("step", times=40)
+    ids = script.way(tokens, limit)
+    others = pick.one_of(ids[:1] * limit, [tokens[-1], *ids[:-1]], [*ids[1:], ids[0]])
+    limit = pick.one_of(3, 2, 4)
+    script.add(script.prompt(len(tokens) + len(others) + pick.size(1, 3), limit, (*tokens, *others)), limit)
+
+
 @told(prefix_caching=[True], page_sizes=[2, 3], stops=[True])
 def conversations_past_ends(script: Script) -> None:
     """A request that an id ends which would be the last of a page, and one that goes on with that id and more."""

@@ -56,9 +56,9 @@ def queued_hits(pick: Pick) -> Call:
 
 
 @caching
-def guessed_outputs(pick: Pick) -> Call:
+def guessed_outputs(pick: Pick, again: bool = False) -> Call:
     """A request generates over the ends of blocks; a later prompt goes on otherwise than it did: with ids that hold a place
-    until the right ones are known, or with what it generated moved by one."""
+    until the right ones are known, or with what it generated moved by one. again: with its first id again and again."""
     script = Script(pick, budgets=(64, 8, 3))
     size = script.size
     tokens, limit = script.tokens(pick.size(1, size + 1)), 2 * size + pick.size(1, 3)
@@ -66,7 +66,8 @@ def guessed_outputs(pick: Pick) -> Call:
     script.do("finish")
     ids = alone(tokens, limit)
     held = pick.one_of(0, tokens[-1], 1, tokens[0])
-    others = pick.one_of((held,) * limit, (*ids[1:], held), (tokens[-1], *ids[:-1]))
+    moved = pick.one_of((held,) * limit, (*ids[1:], held), (tokens[-1], *ids[:-1]))
+    others = ids[:1] * limit if again else moved
     script.add((*tokens, *others), pick.size(1, 3))
     return script.end()
 

@@ -476,6 +476,23 @@ def last_not_computed(self: Engine, m: State, r: Request) -> int:
     return int(min(len(r.tokens) // m.a.page_size, len(r.table)))
 
 
+def known_by_the_first_id(self: Engine, m: State, r: Request) -> None:
+    """Pages of an output are known by its first id again and again."""
+    _publish_as(self, m, r, [*r.prompt, *r.out[:1] * len(r.out)])
+
+
+def known_by_the_id_before(self: Engine, m: State, r: Request) -> None:
+    """Pages of an output are known by the ids that were fed when its own came."""
+    _publish_as(self, m, r, [*r.prompt, *r.tokens[len(r.prompt) - 1 : -1]])
+
+
+def _publish_as(self: Engine, m: State, r: Request, tokens: list[int]) -> None:
+    for index in range(self.written(m, r)):
+        key, page = self.key(m, tokens, index), r.table[index]
+        if key not in m.cached and page not in m.content:
+            m.cached[key], m.content[page] = page, key
+
+
 def one_more_computed_again(self: Engine, m: State, r: Request) -> int:
     """Of who has an output the newest id is thought to be in its pages and not computed: a token more than was."""
     return int(min((r.computed + bool(r.out)) // m.a.page_size, len(r.table)))

@@ -24,8 +24,17 @@ def same_step_without_ids(self: Scheduler, s: Serving, step: Step) -> None:
 
 def room_before_ids(self: Scheduler, s: Serving, entry: Entry) -> bool:
     """Blocks are asked for with zeros in the place of ids that are not known yet, and never told these."""
-    known, entry.tokens = entry.tokens, entry.tokens[: entry.table.num_tokens]
-    entry.tokens = [*entry.tokens, *[0] * (len(known) - len(entry.tokens))]
+    return _room_for(self, s, entry, [0] * (len(entry.tokens) - entry.table.num_tokens))
+
+
+def first_id_again(self: Scheduler, s: Serving, entry: Entry) -> bool:
+    """Of the output as many ids are appended as are missing: its first ones."""
+    ids = entry.request.output[: len(entry.tokens) - entry.table.num_tokens]
+    return _room_for(self, s, entry, ids)
+
+
+def _room_for(self: Scheduler, s: Serving, entry: Entry, ids: Sequence[int]) -> bool:
+    known, entry.tokens = entry.tokens, [*entry.tokens[: entry.table.num_tokens], *ids]
     try:
         return Scheduler.makes_room(self, s, entry)
     finally:

@@ -301,6 +301,20 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES PC5",
     ),
     _fault(
+        "known-by-the-first-id",
+        "pages of an output are cached as those of its first id again and again",
+        spec.ENG_09,
+        {"publish": changes.known_by_the_first_id},
+        "PROPERTIES PC3",
+    ),
+    _fault(
+        "known-by-the-id-before",
+        "pages of an output are cached with the ids that were fed when its own came",
+        spec.ENG_09,
+        {"publish": changes.known_by_the_id_before},
+        "PROPERTIES PC3",
+    ),
+    _fault(
         "caches-the-end",
         "a page is cached with the id that ended the request, which was not computed",
         spec.ENG_09,

@@ -228,6 +228,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}, placeholders of asynchronous scheduling",
     ),
     _fault(
+        "first-id-again",
+        "blocks of generated ids are known by the first of these again and again",
+        spec.SCHED_07,
+        {"makes_room": changes.first_id_again},
+        "PROPERTIES PC3",
+    ),
+    _fault(
         "any-number",
         "entries that are missing or too many are not noticed",
         spec.SCHED_40,
