@@ -113,7 +113,7 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
         (
             "class Engine:\n    def __init__(self, model, max_requests): pass\nclass Llama:\n"
             "    def __init__(self, config, weights): pass\n    def __call__(self, tokens, cache=None): pass\n",
-            "got an unexpected keyword argument 'num_pages'; what it must take is in what `inferspec init` writes",
+            "got an unexpected keyword argument 'max_prefill_tokens'; what it must take is in what `inferspec init` writes",
         ),
         ("def silu(x): return list(x)", "silu returned a builtins.list for numpy arrays; it must return one array"),
         ("def silu(x): return (x, x)", "silu returned a builtins.tuple for numpy arrays"),
