@@ -116,6 +116,61 @@ def test_who_takes_them_rightly_or_wrongly_is_asked_for_them(operation):
     assert opened(operation).description.envelope == {}
 
 
+@pytest.mark.parametrize(
+    ("component", "name", "envelope", "taken"),
+    [
+        ("rope", "RoPE", {"dtypes": ["bfloat16"]}, lambda a: a.x.dtype.name == "bfloat16"),
+        ("attention", "MultiHeadAttention", {"dtypes": ["float16"]}, lambda a: a.query.dtype.name == "float16"),
+        ("paged_attention", "paged_attention", {"dtypes": ["float16"]}, lambda a: a.query.dtype.name == "float16"),
+        ("kv_cache", "KVCache", {"dtypes": ["bfloat16"]}, lambda a: a.steps[0][1]["key"].dtype.name == "bfloat16"),
+        (
+            "batching",
+            "BatchingKVCache",
+            {"dtypes": ["float16"]},
+            lambda a: a.steps[0][1]["key"].dtype.name == "float16",
+        ),
+        ("paged_kv", "PagedKVCache", {"dtypes": ["float16"]}, lambda a: a.dtype == "float16"),
+        ("paged_kv", "PagedKVCache", {"page_sizes": [16]}, lambda a: a.page_size == 16),
+        ("block_manager", "BlockManager", {"block_sizes": [16]}, lambda a: a.block_size == 16),
+        ("scheduler", "Scheduler", {"block_sizes": [16, 32]}, lambda a: a.block_size in (16, 32)),
+        ("scheduler", "Scheduler", {"prefix_caching": [False]}, lambda a: not a.prefix_caching),
+        ("engine", "Engine", {"page_sizes": [256]}, lambda a: a.page_size == 256),
+    ],
+)
+def test_what_is_refused_for_lying_outside_of_what_was_declared_tells_nothing(component, name, envelope, taken):
+    class Refuses(contract(component).operation(name)):  # type: ignore[misc]
+        def guard(self, a):
+            if not taken(a):
+                raise ValueError("not taken")
+            super().guard(a)
+
+        def respond(self, a):
+            if not taken(a):
+                raise ValueError("not taken")
+            return super().respond(a)
+
+    subject = LocalSubject({name: Refuses}, envelope={component: envelope})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {component: envelope}
+
+
+@pytest.mark.parametrize(
+    ("component", "variant", "envelope"),
+    [
+        ("scheduler", "scheduler-slot-of-the-last", {"block_sizes": [16]}),
+        ("engine", "engine-slot-of-the-last", {"page_sizes": [256]}),
+        ("kv_cache", "kv-cache-no-empty-chunk", {"dtypes": ["bfloat16"]}),
+    ],
+)
+def test_what_is_refused_within_what_was_declared_is_found(component, variant, envelope):
+    kit = contract(component)
+    honest = next(one for one in kit.variants if one.name == variant)
+    subject = LocalSubject({honest.operation: kit.variant(honest)}, envelope={component: envelope})
+    leave_out_refused(subject, subject.description)
+    left = {key: list(left) for key, left in honest.envelope.items()}
+    assert subject.description.envelope == {component: {**envelope, **left}}
+
+
 def test_who_cuts_ids_is_red():
     assert "failed" in states(opened(Cut), "BLK-11")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import narrow
+from inferspec.conformance.envelope import Envelope, narrow
 from inferspec.conformance.inputs.engine_models import (
     TRAINED,
     counting,
@@ -526,10 +526,19 @@ EXAMPLES = {
 }
 """The plainest call of each operation."""
 
-_filling = (("add", {"tokens": (1, 2, 3, 4, 5, 6, 7), "max_tokens": 2}),)
 
-OPTIONAL = {"Engine": {"last_id_takes_slot": {False: EXAMPLES["Engine"].having(steps=_filling)}}}
-"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+def _filling(envelope: Envelope) -> Call:
+    """A request that fills the pool but for one slot, which its first id takes: its last id has none."""
+    size = envelope["page_sizes"][0]
+    count = 4 if size < 8 else 1
+    tokens = tuple(1 + i % 7 for i in range(count * size - 1))
+    step = {"tokens": tokens, "max_tokens": 2}
+    return EXAMPLES["Engine"].having(num_pages=count, page_size=size, steps=(("add", step),))
+
+
+OPTIONAL = {"Engine": {"last_id_takes_slot": {False: _filling}}}
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""
 
 ORDINARY = {"Engine": crowds}
 """The widest calls of each operation."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import Envelope
 from inferspec.conformance.inputs.scheduler_script import Script, calls, several, with_voids
 from inferspec.conformance.strategies import Pick
 from inferspec.spec.serving import REPEATED, alone
@@ -361,10 +362,19 @@ EXAMPLES = {
 }
 """The plainest call of each operation."""
 
-_filling = (("add", {"tokens": (1, 2, 3, 4, 5, 6, 7), "max_tokens": 2, "priority": 0, "eos": ()}),)
 
-OPTIONAL = {"Scheduler": {"last_id_takes_slot": {False: EXAMPLES["Scheduler"].having(steps=_filling)}}}
-"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+def _filling(envelope: Envelope) -> Call:
+    """A request that fills the pool but for one slot, which its first id takes: its last id has none."""
+    size = envelope["block_sizes"][0]
+    count = 4 if size < 8 else 1
+    tokens = tuple(1 + i % 7 for i in range(count * size - 1))
+    step = {"tokens": tokens, "max_tokens": 2, "priority": 0, "eos": ()}
+    return EXAMPLES["Scheduler"].having(num_blocks=count, block_size=size, steps=(("add", step),))
+
+
+OPTIONAL = {"Scheduler": {"last_id_takes_slot": {False: _filling}}}
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""
 
 ORDINARY = {"Scheduler": workloads}
 """The widest calls of each operation."""

@@ -6,14 +6,20 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
+import numpy as np
+
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import Envelope, envelope_of
 from inferspec.conformance.subject import Description, Subject, SubjectDied
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract
+from inferspec.spec.numerics import numpy_dtype
 
 Asked = Call | Callable[[Envelope], Call]
 """A call that asks for a choice that may be refused and for nothing else that is rare, or what makes it of an envelope."""
+
+CLAIMED = {"block_size": "block_sizes", "page_size": "page_sizes", "prefix_caching": "prefix_caching"}
+"""Arguments of stories that have a key of the envelope to themselves."""
 
 
 def leave_out_refused(subject: Subject, description: Description, without: Set[str] = frozenset()) -> None:
@@ -47,7 +53,30 @@ def optional_choices(contract: Contract) -> Iterator[tuple[str, str, Mapping[Any
 
 
 def _made(asked: Asked, envelope: Envelope) -> Call:
-    return asked if isinstance(asked, Call) else asked(envelope)
+    call = asked if isinstance(asked, Call) else asked(envelope)
+    # What was drawn has features, and is of the envelope already.
+    return call if call.features else _within(call, envelope)
+
+
+def _within(call: Call, envelope: Envelope) -> Call:
+    """A plain call as the envelope has it: one that is outside of it may be refused for that alone."""
+    for argument, key in CLAIMED.items():
+        choices = envelope.get(key, ())
+        if "steps" in call.arguments and choices and call.arguments.get(argument, choices[0]) not in choices:
+            call = call.having(**{argument: choices[0]})
+    dtypes = envelope.get("dtypes", ("float32",))
+    return call if "float32" in dtypes else call.having(**_in_dtype(dict(call.arguments), dtypes[0]))
+
+
+def _in_dtype(value: Any, dtype: str) -> Any:
+    """Nested arguments with all their numbers of float32 in another dtype."""
+    if isinstance(value, np.ndarray):
+        return value.astype(numpy_dtype(dtype)) if value.dtype == np.float32 else value
+    if isinstance(value, Mapping):
+        return {name: _in_dtype(one, dtype) for name, one in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_in_dtype(one, dtype) for one in value)
+    return dtype if value == "float32" else value
 
 
 def _refuses(subject: Subject, call: Call) -> bool:
