@@ -174,6 +174,7 @@ def test_what_an_object_does_not_declare_its_module_may(folder):
 def test_an_engine_without_pages_is_given_memory_enough_and_pages_of_one_size(folder):
     engine = "class Engine:\n    def __init__(self, model, max_requests, max_prefill_tokens): pass\n"
     steps = "    def add_request(self, tokens, max_tokens): pass\n    def step(self): pass\n    def run(self): pass\n"
+    steps += "    def output(self, request): pass\n    def finished(self, request): pass\n    has_unfinished = False\n"
     (folder / "mine.py").write_text(f"{LLAMA}\n{engine}{steps}")
     left = narrowed(load("mine"), "Engine")
     assert left["short_pools"] == (False,)

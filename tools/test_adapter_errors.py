@@ -111,7 +111,9 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
             "silu cannot be called as the contract does",
         ),
         (
-            "class Engine:\n    def __init__(self, model, max_requests): pass\nclass Llama:\n"
+            "class Engine:\n    def __init__(self, model, max_requests): pass\n    def add_request(self, tokens, max_tokens): pass\n"
+            "    def step(self): pass\n    def run(self): pass\n    def output(self, request): pass\n"
+            "    def finished(self, request): pass\n    has_unfinished = False\nclass Llama:\n"
             "    def __init__(self, config, weights): pass\n    def __call__(self, tokens, cache=None): pass\n",
             "got an unexpected keyword argument 'max_prefill_tokens'; what it must take is in what `inferspec init` writes",
         ),
