@@ -36,7 +36,7 @@ def _tables(quantization: dict[str, Any]) -> list[dict[str, Any]]:
     return [quantization, *(one for one in quantization.values() if isinstance(one, dict))]
 
 
-def packing_of(bits: set[int]) -> str:
+def _packing(bits: set[int]) -> str:
     return "mixed" if len(bits) > 1 else f"{bits.pop()}-bit"
 
 
@@ -120,6 +120,11 @@ def test_who_takes_them_rightly_or_wrongly_is_asked_for_them(operation):
     ("component", "name", "envelope", "taken"),
     [
         ("rope", "RoPE", {"dtypes": ["bfloat16"]}, lambda a: a.x.dtype.name == "bfloat16"),
+        ("rope", "RoPE", {"head_dims": [64, 128]}, lambda a: a.x.shape[-1] in (64, 128)),
+        ("attention", "MultiHeadAttention", {"head_dims": [64]}, lambda a: a.wq.shape[0] == 64 * a.num_heads),
+        ("paged_attention", "paged_attention", {"head_dims": [64]}, lambda a: a.query.shape[-1] == 64),
+        ("paged_attention", "paged_attention", {"page_sizes": [16]}, lambda a: a.page_size == 16),
+        ("paged_attention", "paged_attention", {"queries": ["one"]}, lambda a: a.query.shape[2] == 1),
         ("attention", "MultiHeadAttention", {"dtypes": ["float16"]}, lambda a: a.query.dtype.name == "float16"),
         ("paged_attention", "paged_attention", {"dtypes": ["float16"]}, lambda a: a.query.dtype.name == "float16"),
         ("kv_cache", "KVCache", {"dtypes": ["bfloat16"]}, lambda a: a.steps[0][1]["key"].dtype.name == "bfloat16"),
@@ -209,7 +214,7 @@ def test_models_that_refuse_other_bits_are_given_none(component, name, refused):
         def guard(self, a):
             super().guard(a)
             bits = {tables.get("bits") for tables in _tables(a.config.get("quantization") or {})}
-            if packing_of(bits) == refused:
+            if _packing(bits) == refused:
                 raise ValueError(f"bits of {bits}")
 
     subject = LocalSubject({name: Refuses})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope
 from inferspec.conformance.inputs.attention_lengths import few_over_many, held, lengths, parts_of_batches, taken
 from inferspec.conformance.inputs.attention_masks import ENCODINGS, array_mask, encoded
 from inferspec.conformance.inputs.attention_multi_head import multi_head_calls
@@ -32,21 +33,26 @@ EXAMPLES = {
     ),
 }
 
-_of_heads_of_3 = EXAMPLES["MultiHeadAttention"].having(
-    **dict.fromkeys(("wq", "wk", "wv"), np.ones((6, 4), np.float32)), wo=np.ones((4, 6), np.float32)
-)
 
-_of_an_odd_size = _of_heads_of_3.having(
-    hidden_size=5,
-    **dict.fromkeys(("wq", "wk", "wv"), np.ones((6, 5), np.float32)),
-    wo=np.ones((5, 6), np.float32),
-    **dict.fromkeys(("query", "key", "value"), np.ones((1, 2, 5), np.float32)),
-)
+def _of_two_heads(hidden: int, envelope: Envelope) -> Call:
+    """Multi-head attention of so many features, with two heads of a claimed size, together of another."""
+    wide = 2 * next((dim for dim in envelope["head_dims"] if 2 * dim != hidden), 3)
+    return EXAMPLES["MultiHeadAttention"].having(
+        hidden_size=hidden,
+        **dict.fromkeys(("wq", "wk", "wv"), np.ones((wide, hidden), np.float32)),
+        wo=np.ones((hidden, wide), np.float32),
+        **dict.fromkeys(("query", "key", "value"), np.ones((1, 2, hidden), np.float32)),
+    )
+
 
 OPTIONAL = {
-    "MultiHeadAttention": {"free_head_dim": {True: _of_heads_of_3}, "odd_hidden_size": {True: _of_an_odd_size}},
+    "MultiHeadAttention": {
+        "free_head_dim": {True: partial(_of_two_heads, 4)},
+        "odd_hidden_size": {True: partial(_of_two_heads, 5)},
+    },
 }
-"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""
 
 
 def scales(pick: Pick, size: float, dim: int) -> float | None:

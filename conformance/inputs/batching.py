@@ -483,7 +483,7 @@ _wider = {**_one, "value": np.ones((1, 2, 1, 5), np.float32)}
 _wider_steps = ("add", {**_wider, "slot": 0, "stale": 0}), ("update_and_fetch", {**_wider, "mask_length": 1})
 
 _none = {name: array[:, :, :0] for name, array in _one.items()}
-_steps_from_none = ("add", {**_none, "slot": 0, "stale": 0}), ("update_and_fetch", {**_one, "mask_length": 1})
+_steps_from_none = (("add", {**_none, "slot": 0, "stale": 0}),)
 
 OPTIONAL = {
     "BatchingKVCache": {

@@ -194,7 +194,7 @@ EXAMPLES = {
 _wider = {"key": np.ones((1, 2, 1, 4), np.float32), "value": np.ones((1, 2, 1, 5), np.float32)}
 
 _nothing = {name: array[:, :, :0] for name, array in _pair.items()}
-_with_nothing = tuple(("update_and_fetch", pair) for pair in (_nothing, _pair, _nothing))
+_with_nothing = tuple(("update_and_fetch", pair) for pair in (_pair, _nothing))
 
 OPTIONAL = {
     name: {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope
 from inferspec.conformance.inputs.attention import (
     COMMON,
     askable,
@@ -51,10 +51,24 @@ EXAMPLES = {
     )
 }
 
-_of_two_tokens = EXAMPLES[PAGED].having(query=np.ones((1, 2, 3, 32), np.float32), context_lens=np.array([2], np.int32))
+
+def _of_two_tokens(envelope: Envelope) -> Call:
+    """Three queries behind which there are but two tokens, where several are claimed."""
+    size, dim, length = (
+        envelope["page_sizes"][0],
+        envelope["head_dims"][0],
+        3 if "several" in envelope["queries"] else 1,
+    )
+    pages = np.ones((2, 2, size, dim), np.float32)
+    query, lens = np.ones((1, 2, length, dim), np.float32), np.array([2], np.int32)
+    return EXAMPLES[PAGED].having(
+        query=query, key_pages=pages, value_pages=pages, context_lens=lens, page_size=size, scale=dim**-0.5
+    )
+
 
 OPTIONAL = {PAGED: {"more_queries": {True: _of_two_tokens}}}
-"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""
 
 Contexts = Callable[[Pick, int, int], int]
 """Makes the length of one row's context of the page size and L."""

@@ -582,9 +582,7 @@ EXAMPLES = {
 
 _nothing = ("append", {"cache": 0, **{name: array[:, :, :0] for name, array in _pair.items()}})
 
-OPTIONAL = {
-    "PagedKVCache": {"empty_chunks": {True: EXAMPLES["PagedKVCache"].having(steps=(_nothing, *_steps, _nothing))}}
-}
+OPTIONAL = {"PagedKVCache": {"empty_chunks": {True: EXAMPLES["PagedKVCache"].having(steps=(_steps[0], _nothing))}}}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 ORDINARY = {"PagePool": allocations, "PagedKVCache": side_by_side, "block_table": tables, TOGETHER: changing}

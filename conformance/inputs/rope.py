@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope
 from inferspec.conformance.strategies import EDGES, ODD_TILES, Calls, Pick, calls, in_reach
 from inferspec.spec.numerics import f64, round_to
 from inferspec.spec.rope import RoPE
@@ -16,13 +16,21 @@ from inferspec.spec.rope import RoPE
 ROPE = "RoPE"
 EXAMPLES = {ROPE: Call(ROPE, {"dims": 4, "max_positions": 8, "x": np.ones((1, 2, 1, 4), np.float32)})}
 
-OPTIONAL = {
-    ROPE: {
-        "empty": {True: EXAMPLES[ROPE].having(x=np.ones((1, 0, 1, 4), np.float32))},
-        "partial": {True: EXAMPLES[ROPE].having(x=np.ones((1, 2, 1, 6), np.float32))},
-    }
-}
-"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
+def _of_no_tokens(envelope: Envelope) -> Call:
+    dims = envelope["head_dims"][0]
+    return EXAMPLES[ROPE].having(dims=dims, x=np.ones((1, 0, 1, dims), np.float32))
+
+
+def _of_more_features(envelope: Envelope) -> Call:
+    """Half of the features turn, or two of six; none more where the claimed heads have but two."""
+    features = next((dim for dim in envelope["head_dims"] if dim > 2), 2)
+    return EXAMPLES[ROPE].having(dims=max(features // 4 * 2, 2), x=np.ones((1, 2, 1, features), np.float32))
+
+
+OPTIONAL = {ROPE: {"empty": {True: _of_no_tokens}, "partial": {True: _of_more_features}}}
+"""Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
+that is rare."""
 
 Sizes = Callable[[Pick], tuple[int, int, int]]
 """Draws batch, length and heads."""
