@@ -97,7 +97,10 @@ def layers_forgotten(rewound: slice) -> Change:
     def excess(self: Loop, run: Run, cache: Cache) -> int:
         return Loop.excess(self, run, cache[-1:])
 
-    return {"take_back": take_back, "excess": excess}
+    def lacking(self: Loop, run: Run, cache: Cache) -> list[int]:
+        return Loop.lacking(self, run, cache[-1:])
+
+    return {"take_back": take_back, "excess": excess, "lacking": lacking}
 
 
 def as_deep_as(other: Callable[[Run], Cache]) -> Change:
