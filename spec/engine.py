@@ -15,7 +15,9 @@
 
 `model` and `draft` are the subject's own `Qwen3(config, weights)` or `Llama(config, weights)`. `num_pages` pages of
 `page_size` tokens hold the keys and values of all requests, at most `max_requests` of which run at a time; a step
-computes at most `max_prefill_tokens` tokens of prompts. The last id of a request is never computed and needs no slot.
+computes at most `max_prefill_tokens` tokens of prompts. The last id of a request is never computed and needs no slot;
+who wants one for it all the same is given pools that have it (`last_id_takes_slot`). An engine that takes no `num_pages` or
+`page_size` has memory of its own, enough for all that it is given.
 Preemption is by recomputation (Kwon et al. 2023, section 4.5): a request that is preempted gives its pages back, and what it
 had is computed again, within that limit, as far as the prefix cache does not know it.
 A page that no request holds is free, whatever the prefix cache knows of it. Without pages of its own an engine counts
