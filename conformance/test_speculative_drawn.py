@@ -3,7 +3,7 @@
 import numpy as np
 
 from inferspec.conformance.inputs.drafting import APART, SAMPLED, sampled_calls
-from inferspec.conformance.inputs.generation import ends_of
+from inferspec.conformance.inputs.generation import ends_of, given_as
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.common import listed
 from inferspec.conformance.properties.speculative import (
@@ -107,10 +107,10 @@ def draws_as_alone(subject, call, order, **more):
     """A request and another to the same models draw what they draw alone, by the same uniform numbers. more: what is another of
     the second."""
     tokens = call.arguments["tokens"]
-    other = (1, *(int(token) for token in tokens[::-1]))
+    other = given_as(call, (1, *(int(token) for token in tokens[::-1])))
     more |= {"max_tokens": 4}
     seen = subject.parts(call.having(beside={"tokens": other, **more}, order=order, seen=("ids", "beside")))
-    own = call.having(tokens=np.array(other, tokens.dtype) if isinstance(tokens, np.ndarray) else other, **more)
+    own = call.having(tokens=other, **more)
     for part, one in (("ids", call), ("beside", own)):
         alone = subject.parts(one)["ids"]
         if seen[part].tolist() != alone.tolist():

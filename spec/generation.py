@@ -61,7 +61,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinst
     if not a.beside:
         return [first]
     own = {name: a.beside[name] for name in ("max_tokens", "eos") if name in a.beside}
-    more = replace(first, tokens=list(a.beside["tokens"]), **own, name="beside")
+    other = a.beside["tokens"]
+    more = replace(first, tokens=other if is_array(other) else list(other), **own, name="beside")
     return [first, replace(more, sampler=Ranks(ranks) if ranks else None)]
 
 

@@ -390,7 +390,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool]) -> list[Request]:
     if not a.beside:
         return [first]
     own = {name: value for name, value in a.beside.items() if name != "tokens"}
-    more = replace(first, tokens=list(a.beside["tokens"]), **own, name="beside")
+    other = a.beside["tokens"]
+    more = replace(first, tokens=other if is_array(other) else list(other), **own, name="beside")
     return [first, replace(more, uniforms=numbers_of(a.uniforms))]
 
 

@@ -205,6 +205,29 @@ def test_what_an_honest_variant_refuses_is_found_to_be_its_envelope(component, v
     assert subject.description.envelope == {component: {key: list(left) for key, left in honest.envelope.items()}}
 
 
+@pytest.mark.parametrize(
+    ("component", "name", "argument", "key"),
+    [
+        ("generation", "generate", "tokens", "prompts"),
+        ("speculative", "speculative_generate", "tokens", "prompts"),
+        ("speculative", "verify", "draft_tokens", "drafts"),
+    ],
+)
+@pytest.mark.parametrize("refused", ["list", "array", "list or array"])
+def test_ids_are_given_as_the_subject_takes_them(component, name, argument, key, refused):
+    class Refuses(contract(component).operation(name)):  # type: ignore[misc]
+        def respond(self, a):
+            form = "array" if isinstance(getattr(a, argument), np.ndarray) else "list"
+            if form in refused:
+                raise TypeError(f"no {form} is taken")
+            return super().respond(a)
+
+    subject = LocalSubject({name: Refuses})
+    leave_out_refused(subject, subject.description)
+    taken = {"list": ["array"], "array": ["list"]}.get(refused)
+    assert subject.description.envelope == ({component: {key: taken}} if taken else {})
+
+
 @pytest.mark.parametrize("refused", ["8-bit", "2-bit", "mixed"])
 @pytest.mark.parametrize(("component", "name"), [("llama", "Llama"), ("qwen3", "Qwen3"), ("loading", "load")])
 def test_models_that_refuse_other_bits_are_given_none(component, name, refused):

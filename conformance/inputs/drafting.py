@@ -15,6 +15,7 @@ from inferspec.conformance.inputs.generation import (
     alike_in_16_bits,
     continuation,
     ended_apart,
+    given_as,
     nearest,
     prompt_like,
 )
@@ -142,7 +143,7 @@ def paired_calls(
     call = generate_calls.build(pick, limits=limits, drafts=drafts, vocabularies=ENOUGH, untils=untils)
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
-    beside = {"tokens": tuple(pick.one_of(other, prompt[:1] + other, prompt)), "max_tokens": pick.size(1, 8)}
+    beside = {"tokens": given_as(call, pick.one_of(other, prompt[:1] + other, prompt)), "max_tokens": pick.size(1, 8)}
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 
@@ -243,6 +244,13 @@ def _likeliest(row: np.ndarray, temperature: float, top_k: int | None) -> np.nda
     row = -np.sort(-row / temperature, kind="stable")[: top_k or None]
     shares = np.exp(row - row[0])
     return shares / shares.sum()
+
+
+def _as_claimed(pick: Pick, tokens: Sequence[int]) -> Any:
+    """A tuple, or an array where prompts are arrays alone."""
+    if "list" in pick.envelope["prompts"]:
+        return tuple(tokens)
+    return np.array(tokens, pick.envelope["token_dtypes"][0])
 
 
 def _filters(pick: Pick) -> dict[str, Any]:
@@ -403,7 +411,7 @@ def halves_calls(
     return pick.call(
         GENERATE,
         **models,
-        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        tokens=_as_claimed(pick, pick.random.integers(0, size, 2).tolist()),
         max_tokens=limit,
         num_draft_tokens=drafts,
         uniforms={"cells": 2},
@@ -421,7 +429,7 @@ def reached_calls(pick: Pick) -> Call:
         GENERATE,
         target=toy | {"salt": 1},
         draft=toy | {"salt": 2},
-        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        tokens=_as_claimed(pick, pick.random.integers(0, size, 2).tolist()),
         max_tokens=2,
         num_draft_tokens=1,
         **_filters(pick) | {"top_p": pick.size(1, size - 1) / size},
@@ -440,7 +448,7 @@ def kept_in_a_row(pick: Pick) -> Call:
     return pick.call(
         GENERATE,
         **models,
-        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        tokens=_as_claimed(pick, pick.random.integers(0, size, 2).tolist()),
         max_tokens=drafts + 1,
         num_draft_tokens=drafts,
         eos=(size - 1,),
@@ -459,7 +467,7 @@ def quarters_calls(pick: Pick) -> Call:
     return pick.call(
         GENERATE,
         **models,
-        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        tokens=_as_claimed(pick, pick.random.integers(0, size, 2).tolist()),
         max_tokens=2,
         num_draft_tokens=1,
         uniforms={"cells": 4},
@@ -480,7 +488,7 @@ def kept_calls(pick: Pick) -> Call:
     return pick.call(
         GENERATE,
         **models,
-        tokens=tuple(pick.random.integers(0, size, 2).tolist()),
+        tokens=_as_claimed(pick, pick.random.integers(0, size, 2).tolist()),
         max_tokens=2,
         num_draft_tokens=1,
         uniforms={"cells": 4},
@@ -513,7 +521,7 @@ def high_calls(pick: Pick) -> Call:
     return pick.call(
         GENERATE,
         **models,
-        tokens=tuple(pick.random.integers(0, 2, 2).tolist()),
+        tokens=_as_claimed(pick, pick.random.integers(0, 2, 2).tolist()),
         max_tokens=2,
         num_draft_tokens=1,
         uniforms={"cells": 4},
@@ -540,7 +548,7 @@ def many_rounds(pick: Pick) -> Call:
         GENERATE,
         target={**about, "rows": target},
         draft={**about, "rows": draft},
-        tokens=(0, 1),
+        tokens=_as_claimed(pick, (0, 1)),
         max_tokens=ROUNDS,
         num_draft_tokens=pick.one_of(3, 4),
         **filters,

@@ -165,7 +165,7 @@ def paired_calls(
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
     second = pick.one_of(other, prompt[:1] + other, prompt)
-    beside = {"tokens": tuple(second), "max_tokens": pick.size(1, min(8, pick.envelope["max_tokens"]))}
+    beside = {"tokens": given_as(call, second), "max_tokens": pick.size(1, min(8, pick.envelope["max_tokens"]))}
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 
@@ -180,13 +180,18 @@ def paired_conversations(
     return call.having(beside=beside, order=pick.one_of(*orders), seen=("ids", "beside"))
 
 
-def prompt_like(pick: Pick, call: Call) -> tuple[int, ...]:
+def given_as(call: Call, tokens: Sequence[int]) -> Any:
+    """Tokens as those of a call are: a tuple, or an array of their dtype."""
+    prompt = call.arguments["tokens"]
+    return np.array(tokens, prompt.dtype) if isinstance(prompt, np.ndarray) else tuple(tokens)
+
+
+def prompt_like(pick: Pick, call: Call) -> Any:
     """The prompt of a call, or one that leaves it at its end or half way."""
     prompt = [int(token) for token in np.ravel(call.arguments["tokens"])]
     other = pick.random.integers(0, 97, pick.size(1, 5)).tolist()
-    return tuple(
-        pick.one_of(prompt, [*prompt[: len(prompt) - len(other)], *other], [*prompt[: len(prompt) // 2], *other])
-    )
+    second = pick.one_of(prompt, [*prompt[: len(prompt) - len(other)], *other], [*prompt[: len(prompt) // 2], *other])
+    return given_as(call, second)
 
 
 @calls
@@ -413,3 +418,8 @@ def ends_of(call: Call) -> str:
 
 ORDINARY = {GENERATE: generate_calls, TEXT: text_calls}
 """The widest calls of each operation."""
+
+_as_array = EXAMPLES[GENERATE].having(tokens=np.array([1, 2, 3], np.int32))
+
+OPTIONAL = {GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}}}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""

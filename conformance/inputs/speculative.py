@@ -394,3 +394,11 @@ def _row(pick: Pick, size: int, whole: int) -> Row:
 
 ORDINARY = {VERIFY: verify_calls, GENERATE: generate_calls}
 """The widest calls of each operation."""
+
+_as_array = EXAMPLES[GENERATE].having(tokens=np.array([1, 2, 3], np.int32))
+
+OPTIONAL = {
+    GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}},
+    VERIFY: {"drafts": {"list": EXAMPLES[VERIFY].having(draft_tokens=[0]), "array": EXAMPLES[VERIFY]}},
+}
+"""Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""

@@ -37,7 +37,8 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
             envelope = envelope_of(contract, declared, description.narrowed(name))
             refused = {choice for choice, call in calls.items() if _refuses(subject, _made(call, envelope))}
             left = {key: [choice for choice in choices if choice not in refused]}
-            if refused:
+            # Who refuses every choice refuses something else.
+            if refused and left[key]:
                 description.envelope = {**description.envelope, contract.component: {**declared, **left}}
                 seen = description.refused.get(contract.component, {})
                 description.refused = {**description.refused, contract.component: {**seen, **left}}
