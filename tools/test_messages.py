@@ -328,7 +328,7 @@ def test_a_list_that_is_taken_for_an_array_is_refused_and_said_with_the_line_tha
                 a.draft_tokens.shape  # noqa: B018
             super().guard(a)
 
-    found = outcome("test_drafts_are_kept_up_to_the_first_that_is_not", verify=Arrays)
+    found = outcome("test_drafts_may_be_a_list_or_an_array", verify=Arrays)
     assert found.state == "overclaimed"
     assert "if it does not support drafts of 'list', say so: " in found.message
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import Envelope, envelope_of
+from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.subject import Description, Subject, SubjectDied
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract
@@ -36,6 +37,8 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
             assert isinstance(choices, tuple)
             envelope = envelope_of(contract, declared, description.narrowed(name))
             refused = {choice for choice, call in calls.items() if _refuses(subject, _made(call, envelope))}
+            if refused and len(calls) < len(choices) and _refuses_more(subject, name, calls, envelope):
+                continue
             left = {key: [choice for choice in choices if choice not in refused]}
             # Who refuses every choice refuses something else.
             if refused and left[key]:
@@ -51,6 +54,13 @@ def optional_choices(contract: Contract) -> Iterator[tuple[str, str, Mapping[Any
     for name, keys in optional.items():
         for key, calls in keys.items():
             yield name, key, calls
+
+
+def _refuses_more(subject: Subject, name: str, calls: Mapping[Any, Asked], envelope: Envelope) -> bool:
+    """Whether the plainest call is refused as well, so that refusals tell nothing of a choice. What is made of the envelope asks
+    for nothing else anyway."""
+    fixed = all(isinstance(call, Call) for call in calls.values())
+    return fixed and _refuses(subject, _made(plain_call(name), envelope))
 
 
 def _made(asked: Asked, envelope: Envelope) -> Call:
