@@ -19,6 +19,7 @@ from inferspec.conformance.suite import Profile, Test, all_tests
 from inferspec.conformance.tapes import LENGTH
 from inferspec.spec import COMPONENTS, contract
 from inferspec.spec.contract import Aspect
+from inferspec.spec.engine_model import pages_of
 from inferspec.tools.drawn_inputs import Recorder, contracted
 
 
@@ -112,6 +113,23 @@ def test_who_claims_no_head_of_two_features_turns_no_single_pair():
 def test_whose_steps_are_all_updated_is_given_no_void_ones():
     for call in claimed_calls("scheduler", {"void_steps": [False]}):
         assert not has_void_steps(call.arguments["steps"]), str(call)
+
+
+def test_an_engine_without_pages_is_given_memory_for_all_of_its_requests():
+    for call in claimed_calls("engine", {"short_pools": [False], "pages": ["untold"]}, thinned=0.02):
+        added = [given for step, given in call.arguments["steps"] if step == "add"]
+        # Its last id takes no slot.
+        ends = [len(given["tokens"]) + given["max_tokens"] - 1 for given in added if given["tokens"]]
+        needed = sum(pages_of(max(end, 1), call.arguments["page_size"]) for end in ends)
+        assert call.arguments["num_pages"] >= needed, str(call)
+
+
+@pytest.mark.parametrize("component", ["generation", "speculative"])
+def test_who_takes_prompts_as_arrays_alone_is_given_no_others(component):
+    for call in claimed_calls(component, {"prompts": ["array"]}):
+        if "max_tokens" in call.arguments:
+            prompts = [one["tokens"] for one in (call.arguments, call.arguments.get("beside")) if one]
+            assert all(isinstance(prompt, np.ndarray) for prompt in prompts), str(call)
 
 
 def test_who_evicts_by_another_rule_than_age_is_right_in_all_else():
