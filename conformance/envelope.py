@@ -27,7 +27,16 @@ def envelope_of(contract: Contract, declared: Mapping[str, Any], narrowed: Mappi
     for part in (declared, narrowed):
         for key, values in part.items():
             envelope[key] = meet(envelope[key], values)
-    return envelope
+    return left_beside(contract, envelope)
+
+
+def left_beside(contract: Contract, envelope: Envelope) -> dict[str, Any]:
+    """Return the envelope without what goes with no choice that a key has alone (`Contract.alone`)."""
+    left = dict(envelope)
+    for (key, choice), others in contract.alone.items():
+        if envelope[key] == (choice,):
+            left |= {other: meet(left[other], kept) for other, kept in others.items()}
+    return left
 
 
 def meet(first: Any, second: Any) -> Any:

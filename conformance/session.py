@@ -16,6 +16,7 @@ from inferspec.conformance.bridge.layouts.packages import COMPILED, UNFILLED
 from inferspec.conformance.bridge.metal import DECLARABLE, MODES
 from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.bridge.wire import readable
+from inferspec.conformance.judging.instead import give_what_is_taken
 from inferspec.conformance.judging.optional import leave_out_refused
 from inferspec.conformance.judging.refusals import NOT_YET, Choices
 from inferspec.conformance.judging.repeated_failures import Repeats
@@ -113,6 +114,7 @@ class Session:
             )
         description.kernel_path = probed["kernel_path"]
         leave_out_refused(subject, description, without=set(smoke))
+        give_what_is_taken(subject, description, without=set(smoke))
         also = unclaimed(subject, description, without=set(smoke))
         return cls(
             subject,

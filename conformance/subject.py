@@ -73,6 +73,12 @@ class Description:
         """What is left of the envelope of an operation that is offered, since parameters or methods are missing."""
         return self.shown.get(operation, self.offers[operation]["narrowed"])
 
+    def leave(self, component: str, left: Mapping[str, Sequence[Any]]) -> None:
+        """Go on as if that had been declared, which was seen: no more is left of a component's envelope."""
+        for of in ("envelope", "refused"):
+            known: dict[str, dict[str, Any]] = getattr(self, of)
+            setattr(self, of, {**known, component: {**known.get(component, {}), **left}})
+
     def declared(self) -> dict[str, dict[str, Any]]:
         """The envelope without what was seen to be refused."""
         kept = {

@@ -335,6 +335,8 @@ class Contract:
     envelope: Mapping[str, tuple[Any, ...] | int]
     requirements: tuple[Requirement, ...]
     layouts: tuple[str, ...] = ("",)
+    alone: Mapping[tuple[str, Any], Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """(key, choice) -> what is left of other keys where a key has that choice alone."""
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:

@@ -5,9 +5,10 @@
 Here it is the toy model (`spec/toy.py`), so that a contract of the loop needs no weights. Where no limit of 0 is taken,
 `zero_max_tokens: [False]` in the envelope says so; where room for all ids is made beforehand, `max_tokens: 4096` does; where a sampler is taken
 without a cache alone, `sampled_caches: [False]`; where it has to return an array, `samplers: ["none", "array"]`; where the
-id that ends the ids is the last of them, as Hugging Face's generate has it, `ends: ["kept"]` (`spec/ends.py`).
+id that ends the ids is the last of them, as Hugging Face's generate has it, `ends: ["kept"]`; where `eos` is one id, which is
+seen, `eos_as: ["id"]` (`spec/ends.py`).
 
-`eos` is a tuple or a list of ids, and logits are finite, or -inf for what must not come. Left open: other kinds of `eos`, logits of NaN
+`eos` is a tuple or a list of ids, or one id of who takes no others, and logits are finite, or -inf for what must not come. Left open: other kinds of `eos`, logits of NaN
 or +inf, and what becomes of the cache where the caller's program is interrupted within the model.
 
 `StreamingDetokenizer(pieces)` turns ids into text as they come: `add(id) -> str`, at the end `finish() -> str`.
@@ -39,7 +40,7 @@ from inferspec.spec.contract import (
     Requirement,
     Signature,
 )
-from inferspec.spec.ends import ENDS, left_of
+from inferspec.spec.ends import ENDS, EOS_AS, ONE_ID, left_of
 from inferspec.spec.numerics import Precision
 from inferspec.spec.toy import Toy, ToyCache
 from inferspec.spec.watch import Ranks, Request, watch
@@ -74,12 +75,13 @@ class Generate(Operation):
     all; beside: tokens and max_tokens of a second request to the same model, and its eos where that is another; order:
     "turns", one id of each in turn, or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler")
     raises which error when it was used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes
-    its tokens, or with "ends" its list of end-of-sequence ids; ends: what becomes of the one that comes (`spec/ends.py`).
+    its tokens, or with "ends" its list of end-of-sequence ids; ends: what becomes of the one that comes;
+    eos_as: how they are given (`spec/ends.py`).
     """
 
     signature = Signature.parse(
         "generate(model, tokens, max_tokens, eos=(), sampler=None, cache=True,"
-        " until=None, beside=None, order='turns', seen=('ids',), fails=None, overwrite=False, ends='dropped')"
+        " until=None, beside=None, order='turns', seen=('ids',), fails=None, overwrite=False, ends='dropped', eos_as='ids')"
     )
     parts = STORY
     either: ClassVar = {"ends": ("GEN-06", "GEN-07")}
@@ -406,6 +408,7 @@ CONTRACT = Contract(
         "sampled_caches": (True, False),
         "stops": (0, 1, 2, 3, 9),
         "ends": ENDS,
+        "eos_as": EOS_AS,
         "zero_max_tokens": (True, False),
         "max_tokens": 2**40,
         "leading_spaces": (False, True),
@@ -414,4 +417,5 @@ CONTRACT = Contract(
         "vocabulary": 262144,
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
+    alone=ONE_ID,
 )

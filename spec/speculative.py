@@ -13,7 +13,7 @@ those of `verify`. As in sampling, top_p should see the probabilities after the 
 top_k does not care. Here the models are toys. Who feeds them all of the text each time, without a cache, has none that would
 have to be rewound. Where no limit of 0 is taken, or no round without a draft,
 `zero_max_tokens: [False]` or `zero_num_draft_tokens: [False]` in the envelope says so; where the id that ends the ids is the
-last of them, `ends: ["kept"]` (`spec/ends.py`).
+last of them, `ends: ["kept"]`; where `eos` is one id, which is seen, `eos_as: ["id"]` (`spec/ends.py`).
 
 Source: Leviathan et al. 2023; Chen et al. 2023; the nano-vLLM post, part 7 (whose residual is not lossless).
 """
@@ -28,7 +28,7 @@ import numpy as np
 
 from inferspec.spec.contract import STORY, Answer, Answers, Arguments, Contract, Operation, Signature
 from inferspec.spec.duet import Player, Request, distribution, play
-from inferspec.spec.ends import ENDS, ended, left_of
+from inferspec.spec.ends import ENDS, EOS_AS, ONE_ID, ended, left_of
 from inferspec.spec.numerics import Precision, f64, is_float, mass_slack
 from inferspec.spec.sampling import Sampler
 from inferspec.spec.speculative_sentences import GENERATE, SENTENCES, VERIFY
@@ -148,12 +148,12 @@ class SpeculativeGenerate(Operation):
     until: how many ids the consumer takes before it closes the iterator, None: all; beside: tokens and max_tokens of a second
     request to the same models, and what else of it is another, of eos, num_draft_tokens and filters; order: "turns" or "after"; seen: what is looked at
     (see `duet.play`); overwrite: what the caller changes once the first id is out, its "tokens" or its list of "ends"; ends:
-    what becomes of the id that ends the ids (`spec/ends.py`).
+    what becomes of the id that ends the ids; eos_as: how such ids are given (`spec/ends.py`).
     """
 
     signature = Signature.parse(
         f"{GENERATE}(target, draft, tokens, max_tokens, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None,"
-        " top_p=1.0, uniforms=None, until=None, beside=None, order='turns', seen=('ids',), overwrite='', ends='dropped')"
+        " top_p=1.0, uniforms=None, until=None, beside=None, order='turns', seen=('ids',), overwrite='', ends='dropped', eos_as='ids')"
     )
     parts = STORY
     either: ClassVar = {"ends": ("SPEC-26",)}
@@ -448,6 +448,7 @@ CONTRACT = Contract(
         "filters": ("none", "top_k", "top_p", "both"),
         "stops": (0, 1, 2, 3, 9),
         "ends": ENDS,
+        "eos_as": EOS_AS,
         "num_draft_tokens": 64,
         "zero_num_draft_tokens": (True, False),
         "zero_max_tokens": (True, False),
@@ -455,4 +456,5 @@ CONTRACT = Contract(
         "vocabulary": 151936,
     },
     requirements=SENTENCES,
+    alone=ONE_ID,
 )

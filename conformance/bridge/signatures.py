@@ -28,7 +28,7 @@ SYNONYMS = {
     "top_k": ("topk",),
     "top_p": ("topp",),
     "max_tokens": ("max_new_tokens",),
-    "eos": ("eos_ids", "eos_token_ids"),
+    "eos": ("eos_ids", "eos_token_ids", "eos_id", "eos_token_id"),
     "num_draft_tokens": ("num_drafts", "num_speculative_tokens", "num_assistant_tokens", "draft_length", "gamma", "k"),
 }
 """Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""

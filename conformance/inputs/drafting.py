@@ -15,13 +15,13 @@ from inferspec.conformance.inputs.generation import (
     alike_in_16_bits,
     continuation,
     ended_apart,
+    ends_declared,
     given_as,
     nearest,
     prompt_like,
 )
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.duet import Player
-from inferspec.spec.ends import DROPPED
 from inferspec.spec.numerics import DECISIVE
 from inferspec.spec.speculative import Run, SpeculativeGenerate, Verify
 from inferspec.spec.speculative_sentences import GENERATE
@@ -111,7 +111,7 @@ def generate_calls(
     if (until := pick.one_of(*untils)) is not None:
         arguments["until"] = until
     pick.features |= {"temperatures": "greedy", "filters": "none"}
-    return pick.call(GENERATE, **arguments, seen=seen, **pick.declared("ends", DROPPED))
+    return pick.call(GENERATE, **arguments, seen=seen, **ends_declared(pick))
 
 
 def _stops(
@@ -202,7 +202,7 @@ def sampled_calls(
     models = _models(pick, vocabularies, None)
     tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
     arguments = {**models, "tokens": tokens, "max_tokens": pick.count("zero_max_tokens", *limits), **_filters(pick)}
-    arguments |= {"num_draft_tokens": _drafts(pick, drafts), **pick.declared("ends", DROPPED)}
+    arguments |= {"num_draft_tokens": _drafts(pick, drafts), **ends_declared(pick)}
     if free:
         return pick.call(GENERATE, **arguments, uniforms={"seed": int(pick.random.integers(2**31))}, seen=seen)
     best: tuple[float, Call] | None = None
@@ -454,7 +454,7 @@ def kept_in_a_row(pick: Pick) -> Call:
         eos=(size - 1,),
         uniforms={"cells": 2},
         seen=("distribution",),
-        **pick.declared("ends", DROPPED),
+        **ends_declared(pick),
     )
 
 
@@ -595,7 +595,7 @@ def of_unlike_depths(pick: Pick, seen: tuple[str, ...] = ("ids",)) -> Call:
         "max_tokens": pick.count("zero_max_tokens", 13, 9),
         "num_draft_tokens": _drafts(pick, DRAFTS),
     }
-    return pick.call(GENERATE, **models, tokens=tokens, **counts, seen=seen, **pick.declared("ends", DROPPED))
+    return pick.call(GENERATE, **models, tokens=tokens, **counts, seen=seen, **ends_declared(pick))
 
 
 APART = ["same", "near", "far", "wrong", "other"]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import OutsideEnvelope
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope
 from inferspec.conformance.strategies import Pick, calls
-from inferspec.spec.ends import DROPPED
+from inferspec.spec.ends import DROPPED, EOS_AS, IDS
 from inferspec.spec.generation import Generate
 from inferspec.spec.toy import Toy
 from inferspec.spec.watch import Ranks, Request
@@ -102,7 +103,12 @@ def generate_calls(
         arguments["cache"] = False
     if (until := pick.one_of(*untils)) is not None:
         arguments["until"] = until
-    return pick.call(GENERATE, **arguments, seen=seen, **pick.declared("ends", DROPPED))
+    return pick.call(GENERATE, **arguments, seen=seen, **ends_declared(pick))
+
+
+def ends_declared(pick: Pick) -> dict[str, Any]:
+    """What is declared of the ids that end a request: what becomes of them, and how they are given."""
+    return {**pick.declared("ends", DROPPED), **pick.declared("eos_as", IDS)}
 
 
 def _given(pick: Pick, tokens: np.ndarray) -> Any:
@@ -423,3 +429,15 @@ _as_array = EXAMPLES[GENERATE].having(tokens=np.array([1, 2, 3], np.int32))
 
 OPTIONAL = {GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}}}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
+
+def ending(call: Call, target: str, envelope: Envelope) -> Mapping[str, Call]:
+    """A plain call that no id ends, under "", and one that its second id does, given in each of the ways."""
+    tokens, asked = call.arguments["tokens"], call.having(tokens=_as_array.arguments["tokens"])
+    plain = call if "list" in envelope["prompts"] else asked
+    ends = tuple(continuation(call.arguments[target], tokens, 2)[1:])
+    return {"": plain, **{way: plain.having(eos=ends, eos_as=way) for way in EOS_AS}}
+
+
+INSTEAD = {GENERATE: {"eos_as": partial(ending, EXAMPLES[GENERATE], "model")}}
+"""What is taken in one way or in another, by its key, with what makes a plain call and one for each way (`judging.instead`)."""

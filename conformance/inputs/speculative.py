@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from inferspec.conformance.calls import VIEWS, Call
 from inferspec.conformance.inputs.drafting import generate_calls
+from inferspec.conformance.inputs.generation import ending
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.spec.lossless import Cell, History, Pair, Row
 from inferspec.spec.numerics import DECISIVE, f64, mass_slack, round_to
@@ -402,3 +404,6 @@ OPTIONAL = {
     VERIFY: {"drafts": {"list": EXAMPLES[VERIFY].having(draft_tokens=[0]), "array": EXAMPLES[VERIFY]}},
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
+
+INSTEAD = {GENERATE: {"eos_as": partial(ending, EXAMPLES[GENERATE], "target")}}
+"""What is taken in one way or in another, by its key, with what makes a plain call and one for each way (`judging.instead`)."""

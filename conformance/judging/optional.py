@@ -42,9 +42,7 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
             left = {key: [choice for choice in choices if choice not in refused]}
             # Who refuses every choice refuses something else.
             if refused and left[key]:
-                description.envelope = {**description.envelope, contract.component: {**declared, **left}}
-                seen = description.refused.get(contract.component, {})
-                description.refused = {**description.refused, contract.component: {**seen, **left}}
+                description.leave(contract.component, left)
 
 
 def optional_choices(contract: Contract) -> Iterator[tuple[str, str, Mapping[Any, Asked]]]:

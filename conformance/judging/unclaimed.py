@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of, left_beside
 from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.subject import Description, Subject, SubjectDied
@@ -59,11 +59,16 @@ def _working(
     subject: Subject, description: Description, contract: Contract, name: str, ordinary: Calls
 ) -> Iterator[str]:
     claimed = _claimed(description, contract, name)
+    # Of a parameter that is not there, no other choice can be given.
+    lacking = {key for key, _ in contract.operation(name).optional_options.values()}.intersection(
+        description.narrowed(name)
+    )
     for key, choices in contract.envelope.items():
-        if isinstance(choices, int):
+        if isinstance(choices, int) or key in lacking:
             continue
         for choice in (c for c in choices if c not in claimed[key]):
-            if _works(subject, contract, name, ordinary, {**claimed, key: (choice,)}, key):
+            envelope = left_beside(contract, {**claimed, key: (choice,)})
+            if envelope[key] and _works(subject, contract, name, ordinary, envelope, key):
                 yield f"{key}: {choice}"
 
 

@@ -12,6 +12,7 @@ from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.drivers import Handed, handed, insisted, spelt
 from inferspec.conformance.bridge.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
+from inferspec.spec.ends import eos_given
 from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
 from inferspec.spec.toy import Toy
 from inferspec.spec.watch import Request, watch
@@ -28,12 +29,12 @@ def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, An
     def start(request: Request) -> Iterable[Any]:
         more: dict[str, Any] = {"max_tokens": request.max_tokens}
         if request.eos:
-            more["eos"] = request.eos
+            more["eos"] = eos_given(request.eos, a.eos_as)
         if request.sampler is not None:
             more["sampler"] = _sampler(request.sampler, a.sampler["form"], to)
         if not request.cache:
             more["cache"] = False
-        usual = insisted(subject, **spelt(subject, eos=(), sampler=None, cache=True))
+        usual = insisted(subject, **spelt(subject, eos=eos_given((), a.eos_as), sampler=None, cache=True))
         return handed(partial(subject, **{**usual, **spelt(subject, **more)}), model=model, tokens=request.tokens)
 
     return watch(start, toy, requests_of(a, to.owns), a)

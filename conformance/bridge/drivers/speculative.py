@@ -12,6 +12,7 @@ from inferspec.conformance.bridge.drivers import handed, insisted, spelt
 from inferspec.conformance.bridge.drivers.toys import Model
 from inferspec.spec.contract import Unreadable
 from inferspec.spec.duet import Request
+from inferspec.spec.ends import eos_given
 from inferspec.spec.speculative import SpeculativeGenerate, consumed, players_of
 
 
@@ -43,13 +44,14 @@ def speculative_generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> 
     def start(request: Request) -> Iterable[Any]:
         more: dict[str, Any] = {
             "num_draft_tokens": request.num_draft_tokens if "num_draft_tokens" in given else None,
-            "eos": request.eos or None,
+            "eos": eos_given(request.eos, a.eos_as) if request.eos else None,
             "temperature": request.temperature or None,
             "top_k": request.top_k,
             "top_p": request.top_p if request.top_p != 1 else None,
             "uniforms": request.uniforms,
         }
-        defaults = spelt(subject, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None, top_p=1.0, uniforms=None)
+        usual = {"num_draft_tokens": 4, "eos": eos_given((), a.eos_as), "temperature": 0.0, "top_k": None, "top_p": 1.0}
+        defaults = spelt(subject, **usual, uniforms=None)
         said = {name: value for name, value in more.items() if value is not None}
         options = {**insisted(subject, **defaults), **spelt(subject, max_tokens=request.max_tokens, **said)}
         asked = {"target": models[0], "draft": models[1], "tokens": request.tokens}

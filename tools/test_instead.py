@@ -1,0 +1,112 @@
+"""Is a generator whose eos is one id given one, and nobody else?"""
+
+import pytest
+
+from inferspec.conformance.judging.instead import give_what_is_taken
+from inferspec.conformance.judging.trial import Trial
+from inferspec.conformance.session import Session
+from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.suite import Profile, all_tests
+from inferspec.spec import contract
+from inferspec.spec.ends import ID, IDS, eos_given
+
+GENERATE = """
+import numpy as np
+
+def generate(model, tokens, max_tokens, eos{default}, sampler=None):
+    feed, cache = [int(token) for token in tokens], model.make_cache()
+    for number in range(max_tokens):
+        row = model(np.array([feed]), cache)[0, -1]
+        feed = [int(row.argmax()) if sampler is None else int(np.asarray(sampler(row)).item())]
+        if {ends}:
+            return
+        yield feed[0]
+"""
+SPECULATE = """
+import numpy as np
+
+def speculative_generate(target, draft, tokens, max_tokens, eos{default}, num_draft_tokens=4):
+    feed, cache = [int(token) for token in tokens], target.make_cache()
+    for number in range(max_tokens):
+        feed = [int(target(np.array([feed]), cache)[0, -1].argmax())]
+        if {ends}:
+            return
+        yield feed[0]
+"""
+SOURCES = {"generation": (GENERATE, "GEN-06"), "speculative": (SPECULATE, "SPEC-26")}
+
+
+@pytest.fixture(params=SOURCES)
+def component(request):
+    return request.param
+
+
+@pytest.fixture
+def opened(component, tmp_path):
+    sessions = []
+
+    def start(ends, default="=None", declared="", requirement=""):
+        source, about = SOURCES[component]
+        path = tmp_path / "mine.py"
+        path.write_text(source.format(ends=ends, default=default) + declared, encoding="utf-8")
+        session = Session.opened(str(path))
+        sessions.append(session)
+        return session, states(session, requirement or about)
+
+    yield start
+    for session in sessions:
+        session.close()
+
+
+def states(session, requirement):
+    """What those tests of a requirement found that are asked."""
+    found = set()
+    for test in (test for test in all_tests() if test.requirement.id == requirement):
+        trial = Trial(session.subject, test.requirement)
+        test.run(trial, Profile("quick", shrink=False, diagnose=False))
+        found.add(trial.outcome.state)
+    return found - {"outside_envelope"}
+
+
+@pytest.mark.parametrize("default", ["=None", "=-1", ""])
+def test_a_generator_that_stops_at_one_id_is_given_one(component, opened, default):
+    session, found = opened("feed[0] == eos", default)
+    assert session.description.envelope == {component: {"eos_as": [ID]}}
+    assert found == {"passed"}
+
+
+def test_a_generator_that_does_not_stop_at_one_id_that_comes_first_is_red(component, opened):
+    session, found = opened("number and feed[0] == eos")
+    assert session.description.envelope == {component: {"eos_as": [ID]}}
+    assert "failed" in found
+
+
+@pytest.mark.parametrize("ends", ["feed[0] in eos", "feed[0] in eos[:1]", "False"])
+def test_a_generator_that_takes_several_or_stops_at_none_is_given_several(component, opened, ends):
+    session, found = opened(ends, "=()")
+    assert session.description.envelope == {}
+    assert ("failed" in found) == (ends != "feed[0] in eos")
+
+
+def test_who_declares_several_is_given_several(component, opened):
+    declared = f'\nENVELOPE = {{"{component}": {{"eos_as": ["{IDS}"]}}}}'
+    assert "failed" in opened("feed[0] == eos", declared=declared)[1]
+
+
+def test_the_contract_s_own_generators_are_given_several():
+    kits = contract("generation"), contract("speculative")
+    operations = {
+        name: kit.operation(name)
+        for kit in kits
+        for name in ("generate", "speculative_generate")
+        if name in {op.signature.operation for op in kit.operations}
+    }
+    subject = LocalSubject(operations)
+    give_what_is_taken(subject, subject.description)
+    assert subject.description.envelope == {}
+
+
+def test_of_several_ids_one_is_given_where_one_is_taken():
+    assert eos_given((5, 6), IDS) == (5, 6)
+    assert eos_given((5, 6), ID) == 5
+    assert eos_given((), ID) is None
