@@ -9,6 +9,7 @@ Conover, "A Comparison of Three Methods for Selecting Values of Input Variables"
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -22,6 +23,9 @@ SIMPLEST = bytes(LENGTH)
 
 TRIES = 300
 """Smaller tapes that are tried at most: each is a call of the subject, and of the oracle."""
+
+SECONDS = 20.0
+"""How long they are tried: a subject may be slow."""
 
 
 def spread(examples: int, parts: int, seed: int) -> Iterator[bytes]:
@@ -44,7 +48,7 @@ def split(tape: bytes) -> list[bytes]:
 def shrink(run: Callable[[bytes], None], tape: bytes, tries: int = TRIES) -> None:
     """Run smaller and smaller tapes that fail in the same way, and raise what the smallest of them raises.
 
-    tries: how many are run at most. Returns when the tape does not fail again.
+    tries: how many are run at most, for SECONDS. Returns when the tape does not fail again.
     """
     # Here and not above: it costs every process of a run that passes 0.2 s.
     import hypothesis
@@ -53,12 +57,12 @@ def shrink(run: Callable[[bytes], None], tape: bytes, tries: int = TRIES) -> Non
 
     if (first := _raised(run, tape)) is None:
         return
-    alike, left = {tape: first}, tries
+    alike, left, end = {tape: first}, tries, time.monotonic() + SECONDS
 
     def example(tape: bytes) -> None:
         nonlocal left
         if tape not in alike:
-            if not left:
+            if not left or time.monotonic() > end:
                 return
             left -= 1
             error = _raised(run, tape)

@@ -92,6 +92,19 @@ def test_a_failing_tape_is_made_as_small_as_it_can_be():
         tapes.shrink(fails, bytes(range(100, 228)))
 
 
+def test_a_tape_is_made_smaller_for_as_long_as_there_is_time(monkeypatch):
+    monkeypatch.setattr(tapes, "SECONDS", -1.0)
+    runs: list[bytes] = []
+
+    def fails(tape):
+        runs.append(tape)
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        tapes.shrink(fails, bytes(range(100, 228)))
+    assert runs == [bytes(range(100, 228))]
+
+
 def test_a_tape_that_does_not_fail_again_is_left_as_it_is():
     runs: list[bytes] = []
     tapes.shrink(runs.append, tapes.SIMPLEST)

@@ -64,7 +64,11 @@ class _Story:
 
     def allocate(self) -> int:
         page = self.pool.allocate()
-        mine = 0 <= _int(page) < self.size and _int(page) not in self._in_use()
+        if not 0 <= _int(page) < self.size:
+            raise ValueError(
+                f"allocate gives page {_int(page)}, and a pool of {self.size} has pages 0 to {self.size - 1}"
+            )
+        mine = _int(page) not in self._in_use()
         self.taken[self.number] = page
         self.held[self.number] = _int(page), self._held_by(_int(page))
         return int(mine)
