@@ -268,7 +268,7 @@ def test_who_is_cancelled_of_one_engine_is_not_cancelled_of_another(subject, cal
     subject.agrees(call)
 
 
-@requirement(spec.ENG_35, call=many_beside_another(), share=0.06)
+@requirement(spec.ENG_35, call=many_beside_another(request_limits=[True]), share=0.06)
 def test_an_engine_of_larger_limits_lets_no_more_requests_of_another_run(subject, call):
     runs_no_more_than_may(subject, call)
 

@@ -152,7 +152,7 @@ def test_requests_keep_their_place_when_a_step_fails(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_25, call=many_and_failures(), share=0.04)
+@requirement(spec.ENG_25, call=many_and_failures(request_limits=[True]), share=0.04)
 def test_no_more_requests_run_than_may_after_a_failed_step(subject, call):
     runs_no_more_than_may(subject, call)
 

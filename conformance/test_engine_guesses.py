@@ -186,22 +186,22 @@ def test_logits_are_those_of_the_model_where_an_id_ends_a_long_run_of_guesses(su
     tells_its_logits(subject, call)
 
 
-@requirement(spec.ENG_38, call=asked_twice(**GUESSING), share=0.05)
+@requirement(spec.ENG_38, call=asked_twice(**GUESSING, chunk_limits=[True]), share=0.05)
 def test_a_prompt_that_was_computed_is_not_computed_again_where_a_draft_guesses(subject, call):
     is_computed_once(subject, call)
 
 
-@requirement(spec.ENG_42, call=budgets(**GUESSING), share=0.1)
+@requirement(spec.ENG_42, call=budgets(**GUESSING, chunk_limits=[True]), share=0.1)
 def test_a_step_computes_no_more_of_prompts_than_it_may_where_a_draft_guesses(subject, call):
     keeps_its_budget(subject, call)
 
 
-@requirement(spec.ENG_42, call=resumed_prompts(drafts=["other"]), share=0.04)
+@requirement(spec.ENG_42, call=resumed_prompts(drafts=["other"], chunk_limits=[True]), share=0.04)
 def test_a_step_computes_no_more_again_than_it_may_where_a_draft_guesses(subject, call):
     keeps_its_budget_once_resumed(subject, call)
 
 
-@requirement(spec.ENG_43, call=many_that_some_leave(**GUESSING), share=0.07)
+@requirement(spec.ENG_43, call=many_that_some_leave(**GUESSING, request_limits=[True]), share=0.07)
 def test_no_more_requests_run_than_may_when_some_are_cancelled_where_a_draft_guesses(subject, call):
     runs_no_more_than_may(subject, call)
 

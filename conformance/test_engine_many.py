@@ -61,7 +61,7 @@ def test_logits_of_each_of_many_are_those_of_it_alone_to_the_last_bit(subject, c
     is_batch_invariant(subject, call)
 
 
-@requirement(spec.ENG_42, call=budgets_of_many(), share=0.04, shrinks=False)
+@requirement(spec.ENG_42, call=budgets_of_many(chunk_limits=[True]), share=0.04, shrinks=False)
 def test_a_step_computes_no_more_of_many_prompts_than_it_may(subject, call):
     keeps_its_budget(subject, call)
 

@@ -185,37 +185,37 @@ def test_a_request_may_fill_all_pages(subject, call):
 # what is computed again
 
 
-@requirement(spec.ENG_38, call=asked_twice(), share=0.08)
+@requirement(spec.ENG_38, call=asked_twice(chunk_limits=[True]), share=0.08)
 def test_a_prompt_that_was_computed_is_not_computed_again(subject, call):
     is_computed_once(subject, call)
 
 
-@requirement(spec.ENG_38, call=asked_twice_meanwhile(), share=0.05)
+@requirement(spec.ENG_38, call=asked_twice_meanwhile(chunk_limits=[True]), share=0.05)
 def test_a_prompt_that_was_computed_is_not_computed_again_while_it_is_served(subject, call):
     is_computed_once(subject, call)
 
 
-@requirement(spec.ENG_38, call=asked_twice_in_taken_pages(), share=0.05)
+@requirement(spec.ENG_38, call=asked_twice_in_taken_pages(chunk_limits=[True]), share=0.05)
 def test_a_prompt_that_was_computed_in_pages_of_others_is_not_computed_again(subject, call):
     is_computed_once(subject, call)
 
 
-@requirement(spec.ENG_53, call=going_on(), share=0.15)
+@requirement(spec.ENG_53, call=going_on(chunk_limits=[True]), share=0.15)
 def test_what_the_last_step_computed_is_not_computed_again(subject, call):
     goes_on_sooner(subject, call)
 
 
-@requirement(spec.ENG_53, call=going_on(**GUESSING), share=0.2)
+@requirement(spec.ENG_53, call=going_on(**GUESSING, chunk_limits=[True]), share=0.2)
 def test_what_was_computed_beside_guesses_is_not_computed_again(subject, call):
     goes_on_sooner(subject, call)
 
 
-@requirement(spec.ENG_55, call=conversation(), share=0.1)
+@requirement(spec.ENG_55, call=conversation(chunk_limits=[True]), share=0.1)
 def test_of_a_conversation_only_what_is_new_is_computed(subject, call):
     computes_what_is_new(subject, call)
 
 
-@requirement(spec.ENG_55, call=conversation(drafts=["perfect"], page_sizes=[1, 2]), share=0.06)
+@requirement(spec.ENG_55, call=conversation(drafts=["perfect"], page_sizes=[1, 2], chunk_limits=[True]), share=0.06)
 def test_of_what_was_guessed_rightly_only_what_is_new_is_computed(subject, call):
     computes_what_is_new(subject, call)
 

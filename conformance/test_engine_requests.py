@@ -188,7 +188,7 @@ def test_requests_are_served_by_priority_when_some_have_left(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_16, call=late_queues(), share=0.1)
+@requirement(spec.ENG_16, call=late_queues(request_limits=[True]), share=0.1)
 def test_requests_that_come_late_are_served_by_priority_too(subject, call):
     subject.agrees(call)
 
@@ -332,41 +332,41 @@ def test_every_request_is_finished_where_ids_end_it(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_42, call=budgets(), share=0.4)
+@requirement(spec.ENG_42, call=budgets(chunk_limits=[True]), share=0.4)
 def test_a_step_computes_no_more_of_prompts_than_it_may(subject, call):
     keeps_its_budget(subject, call)
 
 
-@requirement(spec.ENG_42, call=budgets_behind_hits(), share=0.08)
+@requirement(spec.ENG_42, call=budgets_behind_hits(chunk_limits=[True]), share=0.08)
 def test_a_step_computes_no_more_of_prompts_that_begin_with_what_is_cached(subject, call):
     keeps_its_budget_behind_hits(subject, call)
 
 
-@requirement(spec.ENG_42, call=resumed_prompts(), share=0.05)
+@requirement(spec.ENG_42, call=resumed_prompts(chunk_limits=[True]), share=0.05)
 def test_a_step_computes_no_more_again_than_it_may(subject, call):
     keeps_its_budget_once_resumed(subject, call)
 
 
-@requirement(spec.ENG_42, call=resumed_beside_prompts(), share=0.04)
+@requirement(spec.ENG_42, call=resumed_beside_prompts(chunk_limits=[True]), share=0.04)
 def test_a_step_computes_no_more_again_beside_a_prompt_than_it_may(subject, call):
     keeps_its_budget_once_resumed(subject, call)
 
 
-@requirement(spec.ENG_43, call=many(), share=0.1)
+@requirement(spec.ENG_43, call=many(request_limits=[True]), share=0.1)
 def test_no_more_requests_run_than_may(subject, call):
     runs_no_more_than_may(subject, call)
 
 
-@requirement(spec.ENG_43, call=many_that_some_leave(), share=0.05)
+@requirement(spec.ENG_43, call=many_that_some_leave(request_limits=[True]), share=0.05)
 def test_no_more_requests_run_than_may_when_some_are_cancelled(subject, call):
     runs_no_more_than_may(subject, call)
 
 
-@requirement(spec.ENG_43, call=many_and_a_refusal(), share=0.03)
+@requirement(spec.ENG_43, call=many_and_a_refusal(request_limits=[True]), share=0.03)
 def test_no_more_requests_run_than_may_when_one_was_refused(subject, call):
     runs_no_more_than_may(subject, call)
 
 
-@requirement(spec.ENG_43, call=many_behind_a_preempted(), share=0.03)
+@requirement(spec.ENG_43, call=many_behind_a_preempted(request_limits=[True]), share=0.03)
 def test_no_more_requests_run_than_may_once_one_was_preempted(subject, call):
     runs_no_more_than_may_between_steps(subject, call)

@@ -50,7 +50,7 @@ def test_a_run_serves_by_priority_and_then_in_order(subject, call):
             raise Nonconformance(f"request {later} gives its id before request {one}, which goes first", call)
 
 
-@requirement(spec.ENG_43, call=crowded_runs(), share=0.04)
+@requirement(spec.ENG_43, call=crowded_runs(request_limits=[True]), share=0.04)
 def test_no_more_requests_run_than_may_in_a_run(subject, call):
     seen, most = subject.parts(call), call.arguments["max_requests"]
     together = Counter(float(seen[f"{number} began"]) for number in adds(call) if int(seen[f"{number} paced"]))
@@ -66,7 +66,7 @@ def test_metrics_fit_together_where_no_time_passes(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.ENG_38, call=asked_again_after_a_run(), share=0.05)
+@requirement(spec.ENG_38, call=asked_again_after_a_run(chunk_limits=[True]), share=0.05)
 def test_a_prompt_that_a_run_computed_is_not_computed_again(subject, call):
     first, _, again = steps_to_the_first_id(subject, call)
     if not again < first:

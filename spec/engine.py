@@ -17,7 +17,8 @@
 `page_size` tokens hold the keys and values of all requests, at most `max_requests` of which run at a time; a step
 computes at most `max_prefill_tokens` tokens of prompts. The last id of a request is never computed and needs no slot;
 who wants one for it all the same is given pools that have it (`last_id_takes_slot`). An engine that takes no `num_pages` or
-`page_size` has memory of its own, enough for all that it is given.
+`page_size` has memory of its own, enough for all that it is given; one that takes no `max_requests` or `max_prefill_tokens` is
+asked for no such limit.
 Preemption is by recomputation (Kwon et al. 2023, section 4.5): a request that is preempted gives its pages back, and what it
 had is computed again, within that limit, as far as the prefix cache does not know it.
 A page that no request holds is free, whatever the prefix cache knows of it. Without pages of its own an engine counts
@@ -138,6 +139,8 @@ class Engine(PlainEngine):
         "prefix_caching": ("prefix_caching", (True,)),
         "num_pages": ("short_pools", (False,)),
         "page_size": ("page_sizes", (16,)),
+        "max_requests": ("request_limits", (False,)),
+        "max_prefill_tokens": ("chunk_limits", (False,)),
         "clock": ("metrics", ("untold",)),
     }
     optional_parameters: ClassVar = {
@@ -473,6 +476,8 @@ CONTRACT = Contract(
         "failing_models": (True, False),
         "last_id_takes_slot": (False, True),
         "short_pools": (True, False),
+        "request_limits": (True, False),
+        "chunk_limits": (True, False),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
 )

@@ -171,11 +171,38 @@ def test_what_an_object_does_not_declare_its_module_may(folder):
     assert found.layout == {"rope": "BHLD"}
 
 
+ENGINE = """
+class Engine:
+    def __init__(self, model, max_requests, max_prefill_tokens): ...
+    def add_request(self, tokens, max_tokens): ...
+    def step(self): ...
+    def run(self): ...
+    def output(self, request): ...
+    def finished(self, request): ...
+    has_unfinished = False
+"""
+
+
 def test_an_engine_without_pages_is_given_memory_enough_and_pages_of_one_size(folder):
-    engine = "class Engine:\n    def __init__(self, model, max_requests, max_prefill_tokens): pass\n"
-    steps = "    def add_request(self, tokens, max_tokens): pass\n    def step(self): pass\n    def run(self): pass\n"
-    steps += "    def output(self, request): pass\n    def finished(self, request): pass\n    has_unfinished = False\n"
-    (folder / "mine.py").write_text(f"{LLAMA}\n{engine}{steps}")
+    (folder / "mine.py").write_text(f"{LLAMA}\n{ENGINE}")
     left = narrowed(load("mine"), "Engine")
     assert left["short_pools"] == (False,)
     assert left["page_sizes"] == (16,)
+    assert not {"request_limits", "chunk_limits"} & set(left)
+
+
+@pytest.mark.parametrize(
+    ("taken", "limits"),
+    [
+        ("", {"request_limits", "chunk_limits"}),
+        (", max_requests=8", {"chunk_limits"}),
+        (", max_num_seqs=8", {"chunk_limits"}),
+        (", max_prefill_tokens=64", {"request_limits"}),
+        (", max_num_seqs=8, max_num_batched_tokens=64", set()),
+        (", **limits", set()),
+    ],
+)
+def test_an_engine_without_limits_is_asked_for_none(folder, taken, limits):
+    (folder / "mine.py").write_text(f"{LLAMA}\n{ENGINE.replace(', max_requests, max_prefill_tokens', taken)}")
+    left = narrowed(load("mine"), "Engine")
+    assert {key: kept for key, kept in left.items() if key.endswith("_limits")} == dict.fromkeys(limits, (False,))

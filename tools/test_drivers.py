@@ -428,3 +428,13 @@ def test_a_number_of_drafts_that_a_call_leaves_out_is_not_said(folder):
     for said, drafted in (({}, 7), ({"num_draft_tokens": 2}, 2)):
         seen = Executor(load("mine").targets).call("speculative_generate", asked | said, {}, None, (), False)
         assert seen.parts["ids"].tolist() == [drafted]
+
+
+def test_an_option_is_given_by_the_name_that_it_is_taken_by():
+    def engine(model, num_blocks, max_num_seqs, **more): ...
+
+    def scheduler(num_blocks, max_num_seqs): ...
+
+    given = {"num_pages": 3, "max_requests": 2, "page_size": 1}
+    assert taken(engine, **given) == {"num_blocks": 3, "max_num_seqs": 2, "page_size": 1}
+    assert taken(scheduler, **given) == {"num_blocks": 3, "max_num_seqs": 2}

@@ -21,7 +21,7 @@ from inferspec.conformance.bridge.arrays import Arrays, arrays
 from inferspec.conformance.bridge.binding import Target, bind, defines, offers_methods
 from inferspec.conformance.bridge.declarations import Declaring, check, mapping_of, text_of
 from inferspec.conformance.bridge.did_you_mean import meant, nearest
-from inferspec.conformance.bridge.drivers import driver_of, takes
+from inferspec.conformance.bridge.drivers import driver_of, spelling
 from inferspec.conformance.bridge.layouts import lay_out
 from inferspec.conformance.bridge.locate import find
 from inferspec.conformance.bridge.signatures import AdapterError, parameters_of, spellings
@@ -403,7 +403,7 @@ def _indices(contract: Contract, kind: Arrays) -> dict[str, Any]:
 
 def _usual(target: Target) -> dict[str, Any]:
     options = target.operation.optional_options
-    lacking = dict(left for option, left in options.items() if not takes(target.function, option))
+    lacking = dict(left for option, left in options.items() if spelling(target.function, option) is None)
     plain = target.operation.plain_narrows if target.plain else {}
     # Of who can do nothing else, what is rarely there is asked all the same.
     rare = {

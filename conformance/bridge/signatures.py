@@ -29,6 +29,18 @@ SYNONYMS = {
     "top_p": ("topp",),
     "max_tokens": ("max_new_tokens",),
     "eos": ("eos_ids", "eos_token_ids", "eos_id", "eos_token_id"),
+    "num_pages": ("num_blocks", "num_kvcache_blocks", "num_gpu_blocks"),
+    "num_blocks": ("num_pages", "num_kvcache_blocks", "num_gpu_blocks"),
+    "page_size": ("block_size", "kvcache_block_size"),
+    "block_size": ("page_size", "kvcache_block_size"),
+    "max_requests": ("max_num_seqs", "max_batch_size", "max_running_requests", "max_num_requests"),
+    "max_prefill_tokens": (
+        "max_num_batched_tokens",
+        "max_batched_tokens",
+        "chunked_prefill_size",
+        "prefill_chunk_size",
+    ),
+    "prefix_caching": ("enable_prefix_caching", "prefix_cache", "use_prefix_cache"),
     "num_draft_tokens": ("num_drafts", "num_speculative_tokens", "num_assistant_tokens", "draft_length", "gamma", "k"),
 }
 """Other names of parameters that position cannot tell, since they or others may be left out: the field's own."""

@@ -69,9 +69,17 @@ def takes(make: Callable[..., Any], option: str) -> bool:
     return own is None or option in own or any(p.kind is p.VAR_KEYWORD for p in own.values())
 
 
+def spelling(make: Callable[..., Any], option: str) -> str | None:
+    """The name by which what makes an object can be given an option: the contract's, or another of the field's; None for none."""
+    own = _parameters(make) or {}
+    spelt = next((name for name in (option, *SYNONYMS.get(option, ())) if name in own), option)
+    return spelt if takes(make, spelt) else None
+
+
 def taken(make: Callable[..., Any], **options: Any) -> dict[str, Any]:
-    """Those of the options that what makes an object can be given."""
-    return {name: value for name, value in options.items() if takes(make, name)}
+    """Those of the options that what makes an object can be given, by its own names of them."""
+    own = {name: spelling(make, name) for name in options}
+    return {spelt: options[name] for name, spelt in own.items() if spelt is not None}
 
 
 def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
@@ -84,11 +92,7 @@ def insisted(function: Callable[..., Any], **defaults: Any) -> dict[str, Any]:
 
 def spelt(function: Callable[..., Any], **options: Any) -> dict[str, Any]:
     """The options by the function's own names of them, which may be others of the field's."""
-    own = _parameters(function) or {}
-    return {
-        next((spelling for spelling in (name, *SYNONYMS.get(name, ())) if spelling in own), name): value
-        for name, value in options.items()
-    }
+    return {spelling(function, name) or name: value for name, value in options.items()}
 
 
 def by_name(function: Callable[..., Any], names: Sequence[str]) -> dict[str, str]:

@@ -76,7 +76,7 @@ def _is_data(name: str, value: Any) -> bool:
 def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """make: the subject's class, or a function that makes an engine."""
     model, draft = (_built(given, given[which]) for which in ("model", "draft"))
-    options: dict[str, Any] = {name: given[name] for name in ("max_requests", "max_prefill_tokens")}
+    options = taken(make, max_requests=given["max_requests"], max_prefill_tokens=given["max_prefill_tokens"])
     # An engine without pages has memory of its own.
     options |= taken(make, num_pages=given["num_pages"], page_size=given["page_size"])
     # What an engine has but one of it need not be told.
