@@ -8,7 +8,8 @@
     .run() -> {id: output}          steps until nothing is unfinished; of every request that is not cancelled. A loop of its
                                     own keeps to the same order and limits
     .cancel(id)                     the request ends as it is and gives its pages back
-    .output(id), .finished(id)      the ids so far; whether there will be no more
+    .output(id), .finished(id)      the ids so far; whether there will be no more (may be missing, as has_unfinished may: who adds
+                                    requests that no id ends can count what steps and runs give)
     .metrics(id) -> ttft, tpot, itl, e2el     as `metrics` has them, by the clock
     .num_free_pages, .has_unfinished
     .logits(id)                     (may be missing) the logits V that the last id of the output was chosen by
@@ -118,22 +119,18 @@ class Engine(PlainEngine):
     )
     parts = STORY
     either: ClassVar = {"ends": ("ENG-14",)}
-    methods = (
-        "add_request",
-        "step",
-        "run",
-        "output",
-        "finished",
-        "has_unfinished",
-    )
+    methods = ("add_request", "step", "run")
     takes: ClassVar = {"add_request": ("tokens", "max_tokens"), "step": (), "run": ()}
     optional_methods: ClassVar = {
+        "output": ("outputs", ("untold",)),
+        "finished": ("outputs", ("untold",)),
+        "has_unfinished": ("outputs", ("untold",)),
         "logits": ("logits", ("untold",)),
         "num_free_pages": ("pages", ("untold",)),
         "metrics": ("metrics", ("untold",)),
         "cancel": ("cancelling", (False,)),
     }
-    only_read = frozenset({"num_free_pages"})
+    only_read = frozenset({"num_free_pages", "has_unfinished"})
     optional_options: ClassVar = {
         "draft": ("drafts", ("none",)),
         "prefix_caching": ("prefix_caching", (True,)),
@@ -465,6 +462,7 @@ CONTRACT = Contract(
         "chunks": (64, 1, 3, 7, 20, 512, 2048),
         "prefix_caching": (True, False),
         "drafts": ("none", "near", "perfect", "other"),
+        "outputs": ("told", "untold"),
         "logits": ("untold", "told"),
         "pages": ("told", "untold"),
         "metrics": ("told", "untold"),
@@ -480,4 +478,6 @@ CONTRACT = Contract(
         "chunk_limits": (True, False),
     },
     requirements=tuple(value for value in list(globals().values()) if isinstance(value, Requirement)),
+    # Whether an id has ended a request nobody else can know.
+    alone={("outputs", "untold"): {"stops": (False,)}},
 )

@@ -232,7 +232,7 @@ class _Story:
             one.steps += 1
         made: dict[int, int] = {}
         self.advanced, uses = self.advanced + 1, self.uses
-        for name, token in _pairs(self._kept(self.engines[engine].step())):
+        for name, token in pairs_of(self._kept(self.engines[engine].step())):
             mine = [x for x in self.known.values() if x.engine == engine and x.name == name]
             if not mine:
                 self.told["of nobody"] = 1
@@ -374,12 +374,12 @@ class _Story:
         return self.told
 
 
-def _pairs(given: Any) -> Iterator[tuple[Any, Any]]:
-    """What a step gives, one after the other: anything that comes apart into pairs; Unreadable where it does not."""
+def pairs_of(given: Any) -> Iterator[tuple[Any, Any]]:
+    """What a step gives, one after the other: anything that comes apart into pairs, or a dict; Unreadable where it does not."""
     wanted = f"step gives a {type(given).__name__}, which is no list of (id, token)"
     if not isinstance(given, Iterable):
         raise Unreadable(wanted)
-    for pair in given:
+    for pair in given.items() if isinstance(given, Mapping) else given:
         try:
             name, token = pair
         except (TypeError, ValueError) as error:

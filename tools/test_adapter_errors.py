@@ -111,11 +111,11 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
             "silu cannot be called as the contract does",
         ),
         (
-            "class Engine:\n    def __init__(self, model, max_requests): pass\n    def add_request(self, tokens, max_tokens): pass\n"
+            "class Engine:\n    def __init__(self, model, device): pass\n    def add_request(self, tokens, max_tokens): pass\n"
             "    def step(self): pass\n    def run(self): pass\n    def output(self, request): pass\n"
             "    def finished(self, request): pass\n    has_unfinished = False\nclass Llama:\n"
             "    def __init__(self, config, weights): pass\n    def __call__(self, tokens, cache=None): pass\n",
-            "got an unexpected keyword argument 'max_prefill_tokens'; what it must take is in what `inferspec init` writes",
+            "missing 1 required positional argument: 'device'; what it must take is in what `inferspec init` writes",
         ),
         ("def silu(x): return list(x)", "silu returned a builtins.list for numpy arrays; it must return one array"),
         ("def silu(x): return (x, x)", "silu returned a builtins.tuple for numpy arrays"),
@@ -148,8 +148,8 @@ def test_an_adapter_that_cannot_be_used_is_one_line_that_says_how_to_mend_it(fol
         ),
         (
             "ARRAYS = 'mlx'\nfrom inferspec.impl.llama import Llama\nfrom inferspec.impl.engine import Engine as Right\n"
-            "class Engine(Right):\n    def step(self): return dict(super().step())",
-            "Engine cannot be used as the contract does: step gives a dict, which is no list of (id, token)",
+            "class Engine(Right):\n    def step(self): return [token for _, token in super().step()]",
+            "Engine cannot be used as the contract does: step gives a list, which is no list of (id, token)",
         ),
         (
             "from inferspec.impl.scheduler import Scheduler as Right\n"

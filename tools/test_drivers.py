@@ -12,6 +12,7 @@ from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
 from inferspec.conformance.bridge.drivers import handed, taken
 from inferspec.conformance.bridge.drivers.batching import HandedCache
+from inferspec.conformance.bridge.drivers.engine import Counted
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
@@ -438,3 +439,41 @@ def test_an_option_is_given_by_the_name_that_it_is_taken_by():
     given = {"num_pages": 3, "max_requests": 2, "page_size": 1}
     assert taken(engine, **given) == {"num_blocks": 3, "max_num_seqs": 2, "page_size": 1}
     assert taken(scheduler, **given) == {"num_blocks": 3, "max_num_seqs": 2}
+
+
+def test_what_an_engine_does_not_tell_of_its_requests_is_counted(folder):
+    module(
+        folder,
+        (ENGINE + DECODER.format(name="Llama")).replace("output = finished = ", "").replace(" = has_unfinished", ""),
+    )
+    adapter = load("mine")
+    assert narrowed(adapter, "Engine") == {"logits": ("untold",), "models": ("llama",), "outputs": ("untold",)}
+
+
+class Untold:
+    """Gives an id of each request in a step, and all that are left in a run."""
+
+    def __init__(self):
+        self.limits, self.given = [], 0
+
+    def add_request(self, tokens, max_tokens):
+        self.limits.append(max_tokens)
+        return len(self.limits) - 1
+
+    def step(self):
+        self.given += 1
+        return [(name, 7) for name, limit in enumerate(self.limits) if self.given <= limit]
+
+    def run(self):
+        return {name: [7] * limit for name, limit in enumerate(self.limits)}
+
+
+def test_outputs_are_what_steps_and_runs_gave():
+    engine = Counted(Untold())
+    first, second = engine.add_request([1], 1), engine.add_request([1], 3)
+    assert engine.step() == [(first, 7), (second, 7)]
+    assert (engine.output(second), engine.finished(first), engine.finished(second)) == ([7], True, False)
+    assert engine.has_unfinished
+    engine.run()
+    assert engine.output(second) == [7, 7, 7]
+    assert not engine.has_unfinished

@@ -86,7 +86,7 @@ def refused_again(script: Script) -> Any:
     return _bad(script, script.pick.one_of(_below_none, _without_tokens, _of_strange_ids), again=True)
 
 
-@told("outputs")
+@told("outputs", outputs=["told"])
 def strangers(script: Script) -> int:
     """A story in which the engine is asked about an id that no request has, while one waits."""
     script.requests(0, 2, (2, 3))

@@ -154,6 +154,10 @@ class Handed:
         self._last: dict[str, tuple[Any, Callable[..., Any]]] = {}
 
     def __getattr__(self, name: str) -> Any:
+        return self.handed(name)
+
+    def handed(self, name: str) -> Any:
+        """What the object has of that name; a method of the contract's as the contract calls it."""
         method = getattr(self._own, name)
         if name not in self._takes or not callable(method):
             return method

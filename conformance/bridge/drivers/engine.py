@@ -12,7 +12,7 @@ from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.drivers import Handed, handed, taken
 from inferspec.spec.contract import Arguments
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_stories import Fuse, watch
+from inferspec.spec.engine_stories import Fuse, pairs_of, watch
 
 MODELS = {"qwen3": "Qwen3", "llama": "Llama"}
 
@@ -68,6 +68,45 @@ class _Used:
             raise self.error("the model fails")
 
 
+class Counted(Handed):
+    """An engine that does not tell of its requests: what steps and runs give of them is counted. No id ends one."""
+
+    def __init__(self, own: Any) -> None:
+        super().__init__(own, Engine.takes)
+        self.limits: dict[Any, int] = {}
+        self.outputs: dict[Any, list[int]] = {}
+
+    def add_request(self, tokens: Sequence[int], max_tokens: int, **options: Any) -> Any:
+        name = self.handed("add_request")(tokens, max_tokens, **options)
+        self.limits[name], self.outputs[name] = max_tokens, []
+        return name
+
+    def step(self) -> list[tuple[Any, Any]]:
+        made = list(pairs_of(self.handed("step")()))
+        for name, token in made:
+            self.outputs.setdefault(name, []).append(token)
+        return made
+
+    def run(self) -> Any:
+        outputs = self.handed("run")()
+        self.outputs |= {name: list(ids) for name, ids in outputs.items()}
+        return outputs
+
+    def cancel(self, name: Any) -> None:
+        self.handed("cancel")(name)
+        self.limits[name] = len(self.outputs[name])
+
+    def output(self, name: Any) -> list[int]:
+        return list(self.outputs[name])
+
+    def finished(self, name: Any) -> bool:
+        return len(self.outputs[name]) >= self.limits[name]
+
+    @property
+    def has_unfinished(self) -> bool:
+        return not all(self.finished(name) for name in self.limits)
+
+
 def _is_data(name: str, value: Any) -> bool:
     """Whether an attribute of a model is a number, a text or its config: reading it computes nothing, so it never fails."""
     return name == "config" or value is None or isinstance(value, int | float | str)
@@ -91,7 +130,9 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
 
     def engine(clock: Callable[[], float], **other: Any) -> Any:
         own = {**options, **taken(make, clock=clock, **other)}
-        return Handed(handed(partial(make, **own), model=model), Engine.takes)
+        made = handed(partial(make, **own), model=model)
+        lacking = not all(hasattr(made, name) for name in ("output", "finished", "has_unfinished"))
+        return Counted(made) if lacking else Handed(made, Engine.takes)
 
     told = watch(engine, a, fuse)
     return {**told, **_failures(a.steps, used)}
