@@ -164,6 +164,13 @@ def test_a_class_a_factory_and_a_plain_function_are_all_a_norm(folder, text):
     assert called(load("mine"), "RMSNorm", **arguments).tolist() == [[4] * 4] * 2
 
 
+@pytest.mark.parametrize("more", ["", ", **more"])
+def test_a_bias_called_b_is_the_bias(folder, more):
+    module(folder, f"def linear(x, w, b=None{more}): return x @ w.T if b is None else x @ w.T + b")
+    found = called(load("mine"), "linear", x=ONES, weight=np.eye(4, dtype=np.float32), bias=3 * np.ones(4, np.float32))
+    assert found.tolist() == [[4] * 4] * 2
+
+
 def test_what_other_arguments_tell_is_not_put_where_another_name_stands(folder):
     module(folder, "def rope(x, offset=None, theta=10000): return x + theta")
     assert called(load("mine"), "RoPE", x=ONES, dims=4, max_positions=9, base=10000).max() == 10001
@@ -172,18 +179,19 @@ def test_what_other_arguments_tell_is_not_put_where_another_name_stands(folder):
 @pytest.mark.parametrize(
     ("text", "operation", "others"),
     [
-        ("def linear(x, w, b=None): return x", "linear", {"bias": ["b"]}),
+        ("def linear(x, w, add=None): return x", "linear", {"bias": ["add"]}),
         ("def linear(x, weight): return x", "linear", {}),
+        ("def linear(x, w, b=None, **more): return x", "linear", {}),
         ("def linear(x, weight, bias=None, out=None): return x", "linear", {}),
         ("def linear(x, weight, **more): return x", "linear", {}),
         (
             """
             class RoPE:
-                def __init__(self, dims, max_positions, b=10000, interleaved=False): pass
+                def __init__(self, dims, max_positions, b=10000, pairs=False): pass
                 def __call__(self, x, start=None): return x
             """,
             "RoPE",
-            {"base": ["b", "interleaved"], "traditional": ["b", "interleaved"], "offset": ["start"]},
+            {"base": ["b", "pairs"], "traditional": ["b", "pairs"], "offset": ["start"]},
         ),
     ],
 )

@@ -17,6 +17,8 @@ class AdapterError(Exception):
 
 
 SYNONYMS = {
+    "bias": ("b",),
+    "traditional": ("interleaved",),
     "eps": ("epsilon", "variance_epsilon", "norm_eps"),
     "mask": ("attn_mask", "attention_mask"),
     "scale": ("scaling", "sm_scale", "softmax_scale"),
