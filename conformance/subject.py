@@ -12,7 +12,7 @@ from inferspec.conformance.bridge.binding import Target
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.bridge.wire import readable
 from inferspec.conformance.calls import Call, Observation
-from inferspec.spec.contract import Operation
+from inferspec.spec.contract import Contract, Operation
 
 Result = tuple[tuple[int, ...], str]
 """Shape and dtype of an array that a call must return."""
@@ -51,7 +51,8 @@ class Description:
     """operation -> why it is not claimed, where a layout tells."""
     envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Of the envelope, what is not declared: choices that are left where others may be refused, and are (`optional`)."""
+    """Of the envelope, what is not declared: choices that are left where others may be refused, and are (`optional`), or where
+    the subject does otherwise than is usual (`instead`)."""
     precision: dict[str, str] = field(default_factory=dict)
     waivers: str = ""
     layout: str = ""
@@ -73,11 +74,16 @@ class Description:
         """What is left of the envelope of an operation that is offered, since parameters or methods are missing."""
         return self.shown.get(operation, self.offers[operation]["narrowed"])
 
-    def leave(self, component: str, left: Mapping[str, Sequence[Any]]) -> None:
+    def leave(self, contract: Contract, left: Mapping[str, Sequence[Any]]) -> None:
         """Go on as if that had been declared, which was seen: no more is left of a component's envelope."""
+        component = contract.component
         for of in ("envelope", "refused"):
             known: dict[str, dict[str, Any]] = getattr(self, of)
             setattr(self, of, {**known, component: {**known.get(component, {}), **left}})
+        for operation in contract.operations:
+            name, usual = operation.signature.operation, operation.unless_declared.keys() & left.keys()
+            if usual and name in self.offers:
+                self.shown[name] = {key: kept for key, kept in self.narrowed(name).items() if key not in usual}
 
     def declared(self) -> dict[str, dict[str, Any]]:
         """The envelope without what was seen to be refused."""

@@ -7,6 +7,7 @@ import numpy as np
 from inferspec.conformance.inputs.sampling import (
     BOTH,
     EDGES,
+    EQUALS_BY_ID,
     FEW,
     HUGE,
     LARGE,
@@ -145,7 +146,7 @@ def test_each_of_a_few_likely_ids_has_its_exact_share(subject, call):
 
 @requirement(
     spec.SAMP_50,
-    call=border_draws(generators=["given"], dtypes=["float32"], uniform_dtypes=["float32"], ties=LOWEST),
+    call=border_draws(**EQUALS_BY_ID, generators=["given"], dtypes=["float32"], uniform_dtypes=["float32"]),
     share=0.1,
 )
 def test_a_number_at_the_border_of_two_ids_gives_the_second(subject, call):

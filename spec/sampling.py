@@ -6,7 +6,8 @@ top-k left is at least p. A temperature above 0 divides the logits before that; 
 
 An id is drawn by inverse CDF: with cdf(i) the surviving probability of the ids up to i, in ascending order of ids, the
 smallest id whose cdf exceeds the row's uniform number. So every draw can be replayed and no generator is hidden. Who has
-sorted the ids for the filters may draw from them as they then stand, the likeliest first, and says so: `draws_by: ["order"]`. A
+sorted the ids for the filters may draw from them as they then stand, the likeliest first or last: that is seen, or declared as
+`draws_by: ["order"]` or `["rising"]`. A
 subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged by statistics.
 
 Which of equal ids come first is left to chance by the sorts and selections of most libraries, and many keep all that are equal to
@@ -43,8 +44,8 @@ ORDERS = ("temperature-first", "filters-first")
 """What top-p sees: probabilities after the temperature (vLLM, SGLang, transformers; what we ask for), or before it
 (llama.cpp, mlx-lm, the course). Top-k does not care."""
 
-DRAWS_BY = ("id", "order")
-"""What the cdf of a draw goes through: ids as they are numbered, or the order of the logits, the largest first."""
+DRAWS_BY = ("id", "order", "rising")
+"""What the cdf of a draw goes through: ids as they are numbered, or as their logits are ordered, the largest first or last."""
 
 TIES = ("lowest ids", "any")
 """Which of equal ids survive where not all do."""
@@ -276,7 +277,8 @@ class Sampler(Filtering):
         weights = np.broadcast_to(self.weights(x, self.survivors(once, x, a)), z.shape)
         if self.draws_by() == "id":
             return self.ids(weights, self.uniforms(a, len(z)), a)
-        return self.sorted_ids(np.broadcast_to(self.order(once), z.shape), weights, a)
+        order = self.order(once) if self.draws_by() == "order" else rising(once)
+        return self.sorted_ids(np.broadcast_to(order, z.shape), weights, a)
 
     def without_distribution(self, a: Arguments) -> int:
         """The id of a row without a distribution."""
@@ -378,16 +380,18 @@ class Sampler(Filtering):
         if a.uniform is None:
             return perhaps
         bounds = _Bounds.of(np.where(perhaps, z / a.temperature, -np.inf), unit, arithmetic, magnitude)
-        if draws_by == "order":
-            inside = (np.take_along_axis(kept, ids, -1) for kept in (surely, perhaps))
-            before, upto = bounds.along(ids).shares(*inside)
-            least, most = before[:, :-1], upto[:, 1:]
-            if self.leaves_any_of_equals():
-                least, most = _in_any_order(np.take_along_axis(z, ids, -1), least, most)
-            least, most = placed(least, ids), placed(most, ids)
-        else:
+        if draws_by == "id":
             before, upto = bounds.shares(surely, perhaps)
             least, most = before[:, :-1], upto[:, 1:]
+        else:
+            along = ids if draws_by == "order" else rising(z)
+            inside = (np.take_along_axis(kept, along, -1) for kept in (surely, perhaps))
+            before, upto = bounds.along(along).shares(*inside)
+            least, most = before[:, :-1], upto[:, 1:]
+            if self.leaves_any_of_equals() or draws_by == "rising":
+                # The reverse of the order has equal ones the highest first, a sort of its own the lowest.
+                least, most = _in_any_order(np.take_along_axis(z, along, -1), least, most)
+            least, most = placed(least, along), placed(most, along)
         uniform = f64(a.uniform).reshape(-1, 1)
         return perhaps & (uniform >= least) & (uniform < most)
 
@@ -417,6 +421,11 @@ def _in_any_order(z: np.ndarray, least: np.ndarray, most: np.ndarray) -> tuple[n
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
     last = np.minimum.accumulate(np.where(ends, places, z.shape[-1])[:, ::-1], axis=-1)[:, ::-1]
     return np.take_along_axis(least, first, -1), np.take_along_axis(most, last, -1)
+
+
+def rising(z: np.ndarray) -> np.ndarray:
+    """The ids of each row by logit, the smallest first."""
+    return np.argsort(z, axis=-1, kind="stable")
 
 
 def _once(z: np.ndarray) -> np.ndarray:

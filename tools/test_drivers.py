@@ -262,7 +262,7 @@ BY_ORDER = "ENVELOPE = {'sampling': {'draws_by': ['order']}}"
 
 @pytest.mark.parametrize(
     ("along", "declared", "state"),
-    [("", BY_ORDER, "passed"), ("", "", "failed"), ("[..., ::-1]", BY_ORDER, "failed")],
+    [("", BY_ORDER, "passed"), ("", "", "passed"), ("[..., ::-1]", BY_ORDER, "failed"), ("[..., ::-1]", "", "passed")],
 )
 def test_a_sampler_that_has_sorted_the_ids_may_draw_from_them_as_they_stand(folder, along, declared, state):
     module(folder, SORTED.format(along=along) + declared)
@@ -276,7 +276,6 @@ def test_a_sampler_that_has_sorted_the_ids_may_draw_from_them_as_they_stand(fold
         }
         outcomes = {id: session.run(test) for id, test in first.items()}
         assert {id: outcome.state for id, outcome in outcomes.items()} == wanted
-        assert (BY_ORDER in outcomes["SAMP-22"].message) == (not declared)
     finally:
         session.close()
 

@@ -1,4 +1,4 @@
-"""Is a generator whose eos is one id given one, and nobody else?"""
+"""Is a subject that does otherwise than is usual, where either is right, asked for that, and nobody else?"""
 
 import pytest
 
@@ -9,6 +9,7 @@ from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.spec import contract
 from inferspec.spec.ends import ID, IDS, eos_given
+from inferspec.spec.sampling import Sampler
 
 GENERATE = """
 import numpy as np
@@ -104,6 +105,42 @@ def test_the_contract_s_own_generators_are_given_several():
     subject = LocalSubject(operations)
     give_what_is_taken(subject, subject.description)
     assert subject.description.envelope == {}
+
+
+@pytest.mark.parametrize(
+    ("draws_by", "left"),
+    [("id", {}), ("order", {"draws_by": ["order"]}), ("rising", {"draws_by": ["rising"]}), ("other", {})],
+)
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        {},
+        {"dtypes": ["bfloat16"], "uniform_dtypes": ["float16"], "leading_dims": [()]},
+        {"leading_dims": [(2, 3)], "temperatures": ["other"]},
+    ],
+)
+def test_the_order_in_which_a_sampler_draws_is_seen(draws_by, left, envelope):
+    class Draws(Sampler):
+        def draws_by(self):
+            return "id" if draws_by == "other" else draws_by
+
+        def uniforms(self, a, rows):
+            return 1 - super().uniforms(a, rows) if draws_by == "other" else super().uniforms(a, rows)
+
+    subject = LocalSubject({"Sampler": Draws}, envelope={"sampling": envelope} if envelope else None)
+    give_what_is_taken(subject, subject.description)
+    assert subject.description.envelope.get("sampling", {}) == {**envelope, **left}
+
+
+@pytest.mark.parametrize("envelope", [{"temperatures": ["greedy"]}, {"draws_by": ["id"]}])
+def test_who_draws_nothing_or_says_how_is_asked_nothing(envelope):
+    class Draws(Sampler):
+        def draws_by(self):
+            return "order"
+
+    subject = LocalSubject({"Sampler": Draws}, envelope={"sampling": envelope})
+    give_what_is_taken(subject, subject.description)
+    assert subject.description.envelope == {"sampling": envelope}
 
 
 def test_of_several_ids_one_is_given_where_one_is_taken():

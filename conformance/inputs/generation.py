@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import Envelope, OutsideEnvelope
+from inferspec.conformance.judging.instead import Answers, Told
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.ends import DROPPED, EOS_AS, IDS
 from inferspec.spec.generation import Generate
@@ -431,13 +432,17 @@ OPTIONAL = {GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_arra
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 
-def ending(call: Call, target: str, envelope: Envelope) -> Mapping[str, Call]:
-    """A plain call that no id ends, under "", and one that its second id does, given in each of the ways."""
+def ending(call: Call, target: str, envelope: Envelope) -> Answers:
+    """A plain call that its second id ends, given in each of the ways."""
     tokens, asked = call.arguments["tokens"], call.having(tokens=_as_array.arguments["tokens"])
     plain = call if "list" in envelope["prompts"] else asked
     ends = tuple(continuation(call.arguments[target], tokens, 2)[1:])
-    return {"": plain, **{way: plain.having(eos=ends, eos_as=way) for way in EOS_AS}}
+
+    def ended(told: Told) -> bool:
+        return told["ids"].size < call.arguments["max_tokens"]
+
+    return {way: [(plain.having(eos=ends, eos_as=way), ended)] for way in EOS_AS}
 
 
 INSTEAD = {GENERATE: {"eos_as": partial(ending, EXAMPLES[GENERATE], "model")}}
-"""What is taken in one way or in another, by its key, with what makes a plain call and one for each way (`judging.instead`)."""
+"""What is taken in one way or in another, by its key (`judging.instead`)."""

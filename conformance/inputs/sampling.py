@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import OutsideEnvelope, narrow
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope, narrow
 from inferspec.conformance.inputs.linear import with_rows
 from inferspec.conformance.inputs.sampling_logits import (
     Logits,
@@ -27,6 +28,7 @@ from inferspec.conformance.inputs.sampling_logits import (
     shares,
     sloping,
 )
+from inferspec.conformance.judging.instead import Answers, Told
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Pick, among, calls
 from inferspec.spec import sampling as spec
@@ -488,7 +490,39 @@ FAR_BELOW: dict[str, Any] = {
 
 BOTH: dict[str, Any] = {"top_k": [True], "top_p": [True], "both_filters": [True]}
 LOWEST = ["lowest ids"]
+EQUALS_BY_ID: dict[str, Any] = {"ties": LOWEST, "draws_by": ["id", "order"]}
+"""Who has equal ids in a cdf as they are numbered."""
+
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 
 ORDINARY = {FILTER: filter_calls, SAMPLER: sampler_calls(generators=["given"])}
 """The widest calls of each operation whose answer one comparison can judge."""
+
+DRAWS = {"id": (1, 3), "order": (3, 0), "rising": (3, 1)}
+"""The ids of probabilities 0.1, 0.4, 0.2 and 0.3 that uniform numbers of 0.45 and 0.95 draw."""
+
+
+def drawing(envelope: Envelope) -> Answers:
+    """Draws whose ids tell in which order the cdf goes through them."""
+    kinds = [kind for kind in envelope["temperatures"] if kind != "greedy"]
+    if not kinds or "given" not in envelope["generators"]:
+        return {}
+    temperature, shape = TEMPERATURES[kinds[0]][0], with_rows(tuple(envelope["leading_dims"][0]), 1)
+    row = round_to(np.log([0.1, 0.4, 0.2, 0.3]) * temperature, envelope["dtypes"][0])
+
+    def draw(uniform: float) -> Call:
+        numbers = np.full(shape, uniform, numpy_dtype(envelope["uniform_dtypes"][0]))
+        return Call(SAMPLER, {"temperature": temperature, "logits": np.tile(row, (*shape, 1)), "uniform": numbers})
+
+    calls = draw(0.45), draw(0.95)
+    return {
+        way: [(call, partial(_all_are, id)) for call, id in zip(calls, ids, strict=True)] for way, ids in DRAWS.items()
+    }
+
+
+def _all_are(id: int, told: Told) -> bool:
+    return bool((told[""] == id).all())
+
+
+INSTEAD = {SAMPLER: {"draws_by": drawing}}
+"""What is done in one way or in another, by its key (`judging.instead`)."""

@@ -406,4 +406,4 @@ OPTIONAL = {
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 INSTEAD = {GENERATE: {"eos_as": partial(ending, EXAMPLES[GENERATE], "target")}}
-"""What is taken in one way or in another, by its key, with what makes a plain call and one for each way (`judging.instead`)."""
+"""What is taken in one way or in another, by its key (`judging.instead`)."""

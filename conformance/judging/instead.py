@@ -1,10 +1,11 @@
-"""What a subject takes in another way than the usual, without a word where it does not: it is given that, as if it had declared so."""
+"""What a subject takes or does in another way than the usual, where either is right: it is asked for that, as if it had declared so."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+
+import numpy as np
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.envelope import Envelope, envelope_of
@@ -12,13 +13,19 @@ from inferspec.conformance.subject import Description, Subject, SubjectDied
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract
 
-Ways = Callable[[Envelope], Mapping[str, Call]]
-"""Makes, of an envelope, a plain call, under "", and one for each way, the usual one first, which asks for something more."""
+Told = Mapping[str, np.ndarray]
+"""What came of a call, by name (`Observation.results`)."""
+
+Answers = Mapping[str, Sequence[tuple[Call, Callable[[Told], bool]]]]
+"""way, the usual one first -> calls, each with what tells of its results whether they come in that way. Empty where no call of the
+envelope can tell."""
+
+Ways = Callable[[Envelope], Answers]
 
 
 def give_what_is_taken(subject: Subject, description: Description, without: Set[str] = frozenset()) -> None:
-    """Take the first way out of the envelope but for that in which what is asked for (`INSTEAD` of a component's inputs) makes a
-    difference, where it makes none in the usual way.
+    """Where it is not the usual way in which a subject answers (`INSTEAD` of a component's inputs), but another: leave that alone in
+    the envelope.
 
     without: operations to leave alone, since their plainest call already fails.
     """
@@ -26,11 +33,11 @@ def give_what_is_taken(subject: Subject, description: Description, without: Set[
         declared = description.envelope.get(contract.component, {})
         for name, key, ways in _instead(contract):
             if name in description.offers and name not in without and key not in declared:
-                calls = dict(ways(envelope_of(contract, declared, description.narrowed(name))))
-                plain = _answer(subject, calls.pop(""))
-                taken = next((way for way, call in calls.items() if _answer(subject, call) not in (plain, None)), None)
-                if taken not in (None, next(iter(calls))):
-                    description.leave(contract.component, {key: [taken]})
+                calls = ways(envelope_of(contract, declared, description.narrowed(name)))
+                answered = (way for way, asked in calls.items() if all(_is_right(subject, *one) for one in asked))
+                way = next(answered, None)
+                if way not in (None, next(iter(calls), None)):
+                    description.leave(contract, {key: [way]})
 
 
 def _instead(contract: Contract) -> Iterator[tuple[str, str, Ways]]:
@@ -41,10 +48,10 @@ def _instead(contract: Contract) -> Iterator[tuple[str, str, Ways]]:
             yield name, key, make
 
 
-def _answer(subject: Subject, call: Call) -> dict[str, Any] | None:
-    """What comes of a call, None where it ends in an error."""
+def _is_right(subject: Subject, call: Call, right: Callable[[Told], bool]) -> bool:
+    """Whether a call is answered, and rightly."""
     try:
         seen = subject.call(call)
     except SubjectDied:
-        return None
-    return None if seen.raised else {name: value.tolist() for name, value in seen.results.items()}
+        return False
+    return not seen.raised and right(seen.results)

@@ -42,7 +42,7 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
             left = {key: [choice for choice in choices if choice not in refused]}
             # Who refuses every choice refuses something else.
             if refused and left[key]:
-                description.leave(contract.component, left)
+                description.leave(contract, left)
 
 
 def optional_choices(contract: Contract) -> Iterator[tuple[str, str, Mapping[Any, Asked]]]:

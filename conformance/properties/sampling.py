@@ -10,7 +10,6 @@ import numpy as np
 from inferspec.conformance.calls import Call
 from inferspec.conformance.judging.trial import Nonconformance, Trial
 from inferspec.spec import sampling as spec
-from inferspec.spec.contract import Arguments
 from inferspec.spec.numerics import Precision, f64
 
 
@@ -43,13 +42,6 @@ def fitting(subject: Trial, call: Call, orders: Sequence[str]) -> tuple[np.ndarr
         if subject.precision is Precision.FLOAT32:
             break
     bad, allowed = found[0]
-    if a.uniform is not None and by_the_other_way(subject, a, ids):
-        raise Nonconformance(
-            "the ids are those that come in another order of the cdf, "
-            + ("the likeliest first" if sampler.draws_by() == "id" else "ids ascending")
-            + f": say {subject.declaring('draws_by', [other_way(sampler)])}",
-            call,
-        )
     where = tuple(int(i) for i in np.argwhere(bad)[0])
     may = ", ".join(str(i) for i in np.flatnonzero(allowed[where])[:6])
     uniform = "" if a.uniform is None else f" by the uniform number {float(f64(a.uniform)[where]):.9g}"
@@ -62,18 +54,6 @@ def fitting(subject: Trial, call: Call, orders: Sequence[str]) -> tuple[np.ndarr
 
 def _sampler(subject: Trial) -> Any:
     return subject.oracle("Sampler")
-
-
-def other_way(sampler: Any) -> str:
-    """The one of DRAWS_BY that the sampler does not draw by."""
-    return next(way for way in spec.DRAWS_BY if way != sampler.draws_by())
-
-
-def by_the_other_way(subject: Trial, a: Arguments, ids: np.ndarray) -> bool:
-    """Whether the ids would all be right, did the subject claim to draw the other way."""
-    sampler = _sampler(subject)
-    allowed = sampler.allowed(a, subject.precision, draws_by=other_way(sampler))
-    return bool(np.take_along_axis(allowed, ids.astype(np.int64)[..., None], -1).all())
 
 
 def gives_integers(subject: Trial, call: Call) -> None:

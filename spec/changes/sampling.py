@@ -476,6 +476,11 @@ def likeliest_last(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arg
     return Sampler.sorted_ids(self, order[:, ::-1], weights, a)
 
 
+def reversed_order(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+    """The reverse of the order in which the filters look at ids: of equal ones the highest comes first."""
+    return Sampler.sorted_ids(self, self.order(self.rows(a)[0])[:, ::-1], weights, a)
+
+
 def order_of_the_first_row(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
     return Sampler.sorted_ids(self, np.broadcast_to(order[:1], order.shape), weights, a)
 

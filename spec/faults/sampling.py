@@ -584,6 +584,13 @@ VARIANTS: tuple[Variant, ...] = (
         envelope=BY_ORDER,
     ),
     Variant(
+        "sampler-rising",
+        "ids are drawn in the order of their logits, the smallest first and of equal ones the highest, in float32",
+        "Sampler",
+        {"sorted_ids": changes.reversed_order, "weights": changes.weights_in("float32")},
+        envelope={"draws_by": ("rising",)},
+    ),
+    Variant(
         "sampler-sorted-any-of-equals",
         "ids are drawn in the order of their logits, of equal ones the highest first, as is said",
         "Sampler",
