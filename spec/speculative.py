@@ -4,7 +4,8 @@
 (k+1)×V, uniform u k+1. Draft i, the id t, is kept while u[i]·q[i, t] < p[i, t], that is, with probability min(1, p/q): at q = 0
 it is kept if the target can give it, at p = 0 never, and where p >= q always. At the first that is not kept one id is drawn
 from max(p[i] - q[i], 0), and if that is nothing (rows that rounding left a little short) from p[i]; if all are kept, from
-p[k]. Every draw is by inverse CDF, as in sampling, here with u[k]. So what comes out is distributed as the target's.
+p[k]. Every draw is by inverse CDF, as in sampling, here with u[k]; who takes one number after the other draws with the one behind
+that which rejected, and suites give both the same. So what comes out is distributed as the target's.
 
 `speculative_generate(target, draft, tokens, *, max_tokens, num_draft_tokens=4, eos=(), temperature=0.0, top_k=None,
 top_p=1.0, uniforms=None)`: an iterator of ids, as `generate` of the target alone gives them; above temperature 0 from an

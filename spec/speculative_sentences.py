@@ -26,7 +26,7 @@ SPEC_01 = _verify(
 )
 SPEC_02 = _verify(
     "SPEC-02",
-    "at the first draft that is not kept one id comes from max(target_probs - draft_probs, 0) of its row, normalised, by inverse CDF with the last uniform number",
+    "at the first draft that is not kept one id comes from max(target_probs - draft_probs, 0) of its row, normalised, by inverse CDF with the last uniform number, or the one that comes next",
 )
 SPEC_03 = _verify(
     "SPEC-03",

@@ -214,6 +214,7 @@ def verify_calls(
     if not edge:
         weights = operation.weights(tokens, f64(q), f64(p), kept)
         uniform[-1] = _at_an_end(pick, weights, dtype) if near else _inside(pick, weights, mass_slack(size, dtype))
+    uniform = last_or_next(uniform, kept)
     return pick.call(
         VERIFY,
         draft_tokens=_given(pick, tokens),
@@ -221,6 +222,14 @@ def verify_calls(
         target_probs=p,
         uniform=uniform.astype(np.float32),
     )
+
+
+def last_or_next(uniform: np.ndarray, kept: int) -> np.ndarray:
+    """Uniform numbers of which the last stands behind that of the first draft that is not kept too: who takes one after the other
+    draws the last id with that one."""
+    found = uniform.copy()
+    found[min(kept + 1, len(found) - 1)] = found[-1]
+    return found
 
 
 def _given(pick: Pick, tokens: list[int]) -> Any:
@@ -357,13 +366,14 @@ class Enumeration:
 
     def call(self, cell: Cell) -> Call:
         """The call of a cell."""
+        kept = Verify().kept(list(cell.draft_tokens), cell.draft_probs, cell.target_probs, cell.uniform)
         return Call(
             VERIFY,
             {
                 "draft_tokens": self._given(cell.draft_tokens),
                 "draft_probs": round_to(cell.draft_probs, self.dtype),
                 "target_probs": round_to(cell.target_probs, self.dtype),
-                "uniform": cell.uniform,
+                "uniform": last_or_next(cell.uniform, kept),
             },
             self.features,
         )

@@ -526,6 +526,12 @@ VERIFY_VARIANTS: tuple[Variant, ...] = (
     Variant("verify-all-at-once", "every draft is decided, the last one first", VERIFY, {"kept": changes.all_at_once}),
     Variant("verify-by-search", "ids are drawn by a search in the normalised cdf", VERIFY, {"draw": changes.by_search}),
     Variant(
+        "verify-next-number",
+        "uniform numbers are taken one after the other: the last id is drawn with the one after that which rejected",
+        VERIFY,
+        {"last_number": lambda self, u, count: float(u[min(count + 1, len(u) - 1)])},
+    ),
+    Variant(
         "verify-nothing-impossible",
         "a draft that its own row calls impossible is rejected, as in vLLM",
         VERIFY,
