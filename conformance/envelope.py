@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inferspec.spec.contract import Contract
+from inferspec.spec import contracts
+from inferspec.spec.contract import Contract, Operation
 
 Envelope = Mapping[str, Any]
 
@@ -37,6 +38,22 @@ def left_beside(contract: Contract, envelope: Envelope) -> dict[str, Any]:
         if envelope[key] == (choice,):
             left |= {other: meet(left[other], kept) for other, kept in others.items()}
     return left
+
+
+def declared_elsewhere(
+    envelope: Mapping[str, Envelope], contract: Contract, operation: type[Operation]
+) -> dict[str, tuple[Any, ...]]:
+    """What parts of other components, or the models that an operation serves, take by an adapter's envelope: more is not asked of it
+    either."""
+    used = {*operation.borrowed(), *(other.name for other in operation.beside if other.narrows)}
+    others = [one for one in contracts() if any(op.signature.operation in used for op in one.operations)]
+    found: dict[str, tuple[Any, ...]] = {}
+    for other in others:
+        for key, values in envelope.get(other.component, {}).items():
+            if isinstance(contract.envelope.get(key), tuple) and meet(contract.envelope[key], values):
+                # Where they have nothing in common the first one's stands.
+                found[key] = meet(found.get(key, tuple(values)), values) or found[key]
+    return found
 
 
 def meet(first: Any, second: Any) -> Any:

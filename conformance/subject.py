@@ -12,6 +12,8 @@ from inferspec.conformance.bridge.binding import Target
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.bridge.wire import readable
 from inferspec.conformance.calls import Call, Observation
+from inferspec.conformance.envelope import declared_elsewhere, meet
+from inferspec.spec import contracts
 from inferspec.spec.contract import Contract, Operation
 
 Result = tuple[tuple[int, ...], str]
@@ -84,6 +86,16 @@ class Description:
             name, usual = operation.signature.operation, operation.unless_declared.keys() & left.keys()
             if usual and name in self.offers:
                 self.shown[name] = {key: kept for key, kept in self.narrowed(name).items() if key not in usual}
+        for other in contracts():
+            for operation in other.operations:
+                if (name := operation.signature.operation) in self.offers:
+                    self._leave_where_used(name, declared_elsewhere({component: left}, other, operation))
+
+    def _leave_where_used(self, operation: str, left: Mapping[str, tuple[Any, ...]]) -> None:
+        """Ask an operation for no more than what it is used with takes."""
+        narrowed = self.narrowed(operation)
+        less = {key: meet(narrowed.get(key, kept), kept) for key, kept in left.items()}
+        self.shown[operation] = {**narrowed, **{key: kept for key, kept in less.items() if kept}}
 
     def declared(self) -> dict[str, dict[str, Any]]:
         """The envelope without what was seen to be refused."""

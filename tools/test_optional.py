@@ -246,6 +246,25 @@ def test_models_that_refuse_other_bits_are_given_none(component, name, refused):
     assert subject.description.envelope == {component: {"packing": left}}
 
 
+def _has_own_heads(config: dict[str, Any]) -> bool:
+    return config.get("head_dim", 0) * config["num_attention_heads"] not in (0, config["hidden_size"])
+
+
+class PlainLlama(contract("llama").operation("Llama")):  # type: ignore[misc]
+    def guard(self, a):
+        super().guard(a)
+        if _has_own_heads(a.config):
+            raise ValueError("head_dim is hidden_size / num_attention_heads")
+
+
+def test_a_llama_whose_heads_share_the_hidden_size_is_given_no_others_nor_is_its_engine():
+    engine = contract("engine").operation("Engine")
+    subject = LocalSubject({"Llama": PlainLlama, "Engine": engine})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {"llama": {"head_dims": ["absent"]}}
+    assert subject.description.narrowed("Engine") == {"head_dims": ("absent",)}
+
+
 def test_what_is_refused_is_not_taken_for_another_declaration(tmp_path):
     lines = "    assert x.shape[1] > 0\n    if offset == 4: __import__('os')._exit(1)\n    dims ="
     (tmp_path / "rope.py").write_text(RIGHT.replace("    dims =", lines), encoding="utf-8")

@@ -25,7 +25,7 @@ from inferspec.conformance.bridge.drivers import driver_of, spelling
 from inferspec.conformance.bridge.layouts import lay_out
 from inferspec.conformance.bridge.locate import find
 from inferspec.conformance.bridge.signatures import AdapterError, parameters_of, spellings
-from inferspec.conformance.envelope import meet
+from inferspec.conformance.envelope import declared_elsewhere, meet
 from inferspec.spec import COMPONENTS, contracts
 from inferspec.spec.contract import Beside, Contract, Operation
 
@@ -440,7 +440,7 @@ def _set_beside(adapter: Adapter, contract: Contract, name: str, target: Target)
         if other not in lacking
     }
     target.narrowed = {
-        **_declared_elsewhere(adapter, contract, operation),
+        **declared_elsewhere(adapter.envelope, contract, operation),
         **target.narrowed,
         **dict(other.narrows for other in lacking if other.narrows),
     }
@@ -457,19 +457,6 @@ def _broken_without(operation: type[Operation], lacking: Sequence[Beside]) -> li
     if choice and all(other in lacking for other in choice):
         needed.append(" or ".join(other.name for other in choice))
     return needed
-
-
-def _declared_elsewhere(adapter: Adapter, contract: Contract, operation: type[Operation]) -> dict[str, tuple[Any, ...]]:
-    """What parts of other components, or the models that it serves, say that they take: more is not asked of it here."""
-    used = {*operation.borrowed(), *(other.name for other in operation.beside if other.narrows)}
-    others = [one for one in contracts() if any(op.signature.operation in used for op in one.operations)]
-    found: dict[str, tuple[Any, ...]] = {}
-    for other in others:
-        for key, values in adapter.envelope.get(other.component, {}).items():
-            if isinstance(contract.envelope.get(key), tuple) and meet(contract.envelope[key], values):
-                # Where they have nothing in common the first one's stands.
-                found[key] = meet(found.get(key, tuple(values)), values) or found[key]
-    return found
 
 
 def _leaves_out(adapter: Adapter, contract: Contract, other: Beside) -> bool:

@@ -123,7 +123,12 @@ LARGE_VOCABULARIES = (151_943, 300, 65543)
 
 def packed(source: Calls, packing: str, envelope: Envelope) -> Call:
     """The plainest call of an envelope, of a model that is packed so."""
-    return source.build(Pick(bytes(LENGTH), {**envelope, "packing": (packing,)}), layers=(1,))
+    return plainest(source, "packing", packing, envelope)
+
+
+def plainest(source: Calls, key: str, choice: Any, envelope: Envelope) -> Call:
+    """The plainest call of an envelope with that choice."""
+    return source.build(Pick(bytes(LENGTH), {**envelope, key: (choice,)}), layers=(1,))
 
 
 def model(
