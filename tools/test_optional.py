@@ -246,6 +246,35 @@ def test_models_that_refuse_other_bits_are_given_none(component, name, refused):
     assert subject.description.envelope == {component: {"packing": left}}
 
 
+NO = {
+    "rope": (lambda config: "rope_theta" not in config, ["rope_theta"]),
+    "tied": (lambda config: config.get("tie_word_embeddings"), [False]),
+    "biases": (lambda config: config.get("attention_bias") or config.get("mlp_bias"), ["none"]),
+}
+"""What is refused of a config, and what is then left."""
+
+
+@pytest.mark.parametrize(
+    ("component", "name", "key"),
+    [
+        *((component, name, key) for component, name in (("llama", "Llama"), ("loading", "load")) for key in NO),
+        *(("qwen3", "Qwen3", key) for key in ("rope", "tied")),
+    ],
+)
+def test_what_else_a_model_refuses_it_is_not_given(component, name, key):
+    refused, left = NO[key]
+
+    class Refuses(contract(component).operation(name)):  # type: ignore[misc]
+        def guard(self, a):
+            super().guard(a)
+            if refused(a.config):
+                raise ValueError(f"no {key}")
+
+    subject = LocalSubject({name: Refuses})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {component: {key: left}}
+
+
 def _has_own_heads(config: dict[str, Any]) -> bool:
     return config.get("head_dim", 0) * config["num_attention_heads"] not in (0, config["hidden_size"])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -121,14 +122,20 @@ LARGE_VOCABULARIES = (151_943, 300, 65543)
 """Past the ends of narrow integers."""
 
 
-def packed(source: Calls, packing: str, envelope: Envelope) -> Call:
-    """The plainest call of an envelope, of a model that is packed so."""
-    return plainest(source, "packing", packing, envelope)
+Choices = Mapping[str, Sequence[Any]]
 
 
-def plainest(source: Calls, key: str, choice: Any, envelope: Envelope) -> Call:
-    """The plainest call of an envelope with that choice."""
-    return source.build(Pick(bytes(LENGTH), {**envelope, key: (choice,)}), layers=(1,))
+def optional(source: Calls, **choices: Sequence[Any]) -> dict[str, dict[Any, Callable[[Envelope], Call]]]:
+    """Choices of keys that may be refused, each with what makes a call of an envelope that asks for it and for nothing else that is
+    rare."""
+    return {key: {one: partial(_plainest, source, choices, key, one) for one in some} for key, some in choices.items()}
+
+
+def _plainest(source: Calls, choices: Choices, key: str, choice: Any, envelope: Envelope) -> Call:
+    """The plainest call of an envelope with that choice, and none of the others that may be refused."""
+    common = {name: tuple(one for one in envelope[name] if one not in some) for name, some in choices.items()}
+    asked = {**envelope, **{name: some for name, some in common.items() if some}, key: (choice,)}
+    return source.build(Pick(bytes(LENGTH), source.narrowed(asked)), layers=(1,))
 
 
 def model(

@@ -13,8 +13,7 @@ from inferspec.conformance.inputs.decoder import (
     forward,
     incremental,
     low_gates,
-    packed,
-    plainest,
+    optional,
     rewinding,
     spare_headed,
 )
@@ -43,15 +42,15 @@ ORDINARY = {LLAMA.name: any_forward_calls, LLAMA.incremental: any_incremental_ca
 _simplest = bytes(LENGTH)
 EXAMPLES = {name: source.build(Pick(_simplest, CONTRACT.envelope), layers=(1,)) for name, source in ORDINARY.items()}
 
-_OWN_HEADS = "free", "multiple"
-"""How a config's head_dim may not be hidden_size / num_attention_heads."""
-
 OPTIONAL = {
-    LLAMA.name: {
-        # Before other choices: who refuses such heads refuses them whatever else is asked for.
-        "head_dims": {dims: partial(plainest, any_forward_calls, "head_dims", dims) for dims in _OWN_HEADS},
-        "packing": {bits: partial(packed, any_forward_calls, bits) for bits in OTHER_BITS},
-    }
+    LLAMA.name: optional(
+        any_forward_calls,
+        head_dims=("free", "multiple"),
+        rope=("rope_parameters",),
+        tied=(True,),
+        biases=("attention", "mlp", "both", "qkv"),
+        packing=OTHER_BITS,
+    )
 }
 """Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
 that is rare."""

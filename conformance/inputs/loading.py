@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -279,6 +278,8 @@ PACKED = ["4-bit", "8-bit", "2-bit"]
 ORDINARY = {LOAD: folder_calls}
 """The widest calls of each operation."""
 
-OPTIONAL = {LOAD: {"packing": {bits: partial(decoder.packed, folder_calls, bits) for bits in decoder.OTHER_BITS}}}
+_BIASES = "attention", "mlp", "both"
+_choices = {"rope": ("rope_parameters",), "tied": (True,), "biases": _BIASES, "packing": decoder.OTHER_BITS}
+OPTIONAL = {LOAD: decoder.optional(folder_calls(forms=FOLDERS, biased=True), **_choices)}
 """Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
 that is rare."""

@@ -13,7 +13,7 @@ from inferspec.conformance.inputs.decoder import (
     forward,
     incremental,
     low_gates,
-    packed,
+    optional,
     rewinding,
     spare_headed,
 )
@@ -42,6 +42,6 @@ ORDINARY = {QWEN3.name: any_forward_calls, QWEN3.incremental: any_incremental_ca
 _simplest = bytes(LENGTH)
 EXAMPLES = {name: source.build(Pick(_simplest, CONTRACT.envelope), layers=(1,)) for name, source in ORDINARY.items()}
 
-OPTIONAL = {QWEN3.name: {"packing": {bits: partial(packed, any_forward_calls, bits) for bits in OTHER_BITS}}}
+OPTIONAL = {QWEN3.name: optional(any_forward_calls, rope=("rope_parameters",), tied=(True,), packing=OTHER_BITS)}
 """Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
 that is rare."""

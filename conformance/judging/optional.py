@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import Envelope, envelope_of
+from inferspec.conformance.envelope import Envelope, OutsideEnvelope, envelope_of
 from inferspec.conformance.inputs import plain_call
 from inferspec.conformance.subject import Description, Subject, SubjectDied
 from inferspec.spec import contracts
@@ -36,7 +36,7 @@ def leave_out_refused(subject: Subject, description: Description, without: Set[s
             choices = contract.envelope[key]
             assert isinstance(choices, tuple)
             envelope = envelope_of(contract, declared, description.narrowed(name))
-            refused = {choice for choice, call in calls.items() if _refuses(subject, _made(call, envelope))}
+            refused = {choice for choice, call in calls.items() if _refuses(subject, call, envelope)}
             if refused and len(calls) < len(choices) and _refuses_more(subject, name, calls, envelope):
                 continue
             left = {key: [choice for choice in choices if choice not in refused]}
@@ -58,7 +58,7 @@ def _refuses_more(subject: Subject, name: str, calls: Mapping[Any, Asked], envel
     """Whether the plainest call is refused as well, so that refusals tell nothing of a choice. What is made of the envelope asks
     for nothing else anyway."""
     fixed = all(isinstance(call, Call) for call in calls.values())
-    return fixed and _refuses(subject, _made(plain_call(name), envelope))
+    return fixed and _refuses(subject, plain_call(name), envelope)
 
 
 def _made(asked: Asked, envelope: Envelope) -> Call:
@@ -88,10 +88,10 @@ def _in_dtype(value: Any, dtype: str) -> Any:
     return dtype if value == "float32" else value
 
 
-def _refuses(subject: Subject, call: Call) -> bool:
-    """Whether a call, or a step of its story, ends in an error."""
+def _refuses(subject: Subject, asked: Asked, envelope: Envelope) -> bool:
+    """Whether a call, or a step of its story, ends in an error; what the envelope has no call for is not refused."""
     try:
-        seen = subject.call(call)
-    except SubjectDied:
+        seen = subject.call(_made(asked, envelope))
+    except (OutsideEnvelope, SubjectDied):
         return False
     return bool(seen.raised) or any(name.endswith("refused") for name in seen.results)
