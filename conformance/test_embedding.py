@@ -185,6 +185,11 @@ def test_a_weight_whose_rows_lie_far_apart_is_looked_up_like_its_copy(subject, c
     subject.agrees(call)
 
 
+@requirement(spec.EMB_04, call=in_views(lookup_calls(), "weight", "tokens", views=["beginning"]), share=0.15)
+def test_the_beginnings_of_longer_tables_and_lists_of_tokens_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.EMB_04, call=lookup_calls(), share=0.1)
 def test_a_weight_whose_rows_lie_backwards_is_looked_up_like_its_copy(subject, call):
     subject.agrees(bottom_up(call, "weight"))
@@ -284,6 +289,11 @@ def test_a_negative_id_is_refused(subject, call):
 @requirement(spec.EMB_09, call=lookup_calls(), past=among([0, 5]), share=0.5)
 def test_an_id_past_the_vocabulary_is_refused(subject, call, past):
     refuses(subject, _with_one(call, call.arguments["vocab_size"] + past))
+
+
+@requirement(spec.EMB_09, call=lookup_calls(), share=0.1)
+def test_the_largest_id_of_a_dtype_is_refused(subject, call):
+    refuses(subject, _with_one(call, np.iinfo(call.arguments["tokens"].dtype).max))
 
 
 @requirement(

@@ -180,6 +180,16 @@ def test_strided_batches_of_batches_are_read_like_their_copies(subject, call, ba
     subject.agrees(beside_others(call, batches))
 
 
+@requirement(spec.LIN_05, call=in_views(linear_calls(leading_dims=[(2, 1, 3)]), "x"), batches=among([3, 4]), share=0.1)
+def test_strided_x_of_five_axes_is_read_like_its_copy(subject, call, batches):
+    subject.agrees(beside_others(call, batches, axes=5))
+
+
+@requirement(spec.LIN_05, call=in_views(linear_calls(), "x", "weight", views=["beginning"]), share=0.15)
+def test_the_rows_in_use_of_a_longer_buffer_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.LIN_05, call=linear_calls(sizes=FEW_OR_MANY, leading_dims=[(9, 2), (2, 3)]), share=0.1)
 def test_rows_whose_axis_was_inserted_are_read_like_their_copies(subject, call):
     subject.agrees(call.having(x=call.arguments["x"][:, :1]).viewing("x", "inserted"))

@@ -126,6 +126,11 @@ def test_silu_reads_rows_that_lie_far_apart(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SILU_06, call=in_views(silu_calls(leading_dims=[(2, 1, 3)])), batches=among([3, 4]), share=0.1)
+def test_silu_reads_strided_x_of_five_axes(subject, call, batches):
+    subject.agrees(_of_five_axes(call, batches))
+
+
 @requirement(spec.SILU_06, call=silu_calls(leading_dims=BATCHES), share=0.1)
 def test_silu_reads_rows_that_lie_backwards(subject, call):
     subject.agrees(bottom_up(call, "x"))
@@ -154,8 +159,7 @@ def test_silu_of_every_size_is_right(subject, call):
 
 @requirement(spec.SILU_09, call=silu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), share=0.06)
 def test_silu_of_five_axes_is_right(subject, call, batches):
-    x = call.arguments["x"]
-    subject.agrees(call.having(x=np.stack([np.roll(x, i, axis=-1) for i in range(batches)], axis=1)))
+    subject.agrees(_of_five_axes(call, batches))
 
 
 @requirement(spec.SILU_09, call=silu_calls(lengths=ODD_TILES), share=0.6)
@@ -181,3 +185,9 @@ def test_silu_of_whole_blocks_is_right(subject, call):
 @requirement(spec.SILU_09, call=silu_calls(lengths=MORE_THAN_16_BITS, leading_dims=[(), (1,)]), share=0.04)
 def test_silu_of_more_than_16_bits_count_is_right(subject, call):
     subject.agrees(call)
+
+
+def _of_five_axes(call, batches):
+    """The same call with an axis more, the second: so many of x, each turned on by an element."""
+    x = call.arguments["x"]
+    return call.having(x=np.stack([np.roll(x, i, axis=-1) for i in range(batches)], axis=1))

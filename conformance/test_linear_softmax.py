@@ -206,6 +206,21 @@ def test_softmax_reads_strided_rows_of_whole_vectors(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.SMAX_08,
+    call=in_views(softmax_calls(leading_dims=[(2, 1, 3)], axes=[-1])),
+    batches=among([3, 4]),
+    share=0.1,
+)
+def test_softmax_reads_strided_x_of_five_axes(subject, call, batches):
+    subject.agrees(beside_others(call, batches, axes=5))
+
+
+@requirement(spec.SMAX_08, call=in_views(softmax_calls(), views=["beginning"]), share=0.1)
+def test_softmax_reads_the_rows_in_use_of_a_longer_buffer(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SMAX_08, call=softmax_calls(leading_dims=BATCHES, axes=[-1]), share=0.1)
 def test_softmax_reads_rows_that_lie_backwards(subject, call):
     subject.agrees(bottom_up(call, "x"))

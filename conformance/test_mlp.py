@@ -152,9 +152,7 @@ def test_what_is_not_finite_stays_in_its_row_of_many_hidden_features(subject, ca
     spec.MLP_06, call=swiglu_calls(leading_dims=[(2, 1, 3)]), batches=among([3, 4]), axes=among([4, 5]), share=0.1
 )
 def test_batches_of_batches_are_in_their_places(subject, call, batches, axes):
-    x = call.arguments["x"]
-    later = np.concatenate([x / (1 + i) for i in range(batches)], axis=1).astype(x.dtype)
-    subject.agrees(call.having(x=of_axes(later, axes)))
+    subject.agrees(_of_more_batches(call, batches, axes))
 
 
 @requirement(spec.MLP_06, call=swiglu_calls(sizes=many_rows))
@@ -211,6 +209,16 @@ def test_a_batch_that_is_repeated_without_a_copy_is_read_like_its_copies(subject
     share=0.3,
 )
 def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.MLP_07, call=in_views(swiglu_calls(leading_dims=[(2, 1, 3)]), "x"), batches=among([3, 4]), share=0.1)
+def test_strided_x_of_five_axes_is_read_like_its_copy(subject, call, batches):
+    subject.agrees(_of_more_batches(call, batches, axes=5))
+
+
+@requirement(spec.MLP_07, call=in_views(swiglu_calls(), "x", *WEIGHTS, views=["beginning"]), share=0.2)
+def test_the_rows_in_use_of_longer_buffers_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
@@ -407,3 +415,10 @@ def test_weights_in_float32_are_refused_or_read_for_their_numbers(subject, call)
 @requirement(spec.MLP_13, call=swiglu_calls(dtypes=HALF, amplitude=(1.0,)), name=among(WEIGHTS), share=0.2)
 def test_one_weight_in_float32_is_refused_or_read_for_its_numbers(subject, call, name):
     refuses_or_reads(subject, call, name)
+
+
+def _of_more_batches(call, batches, axes):
+    """The same call with so many of what lies along the second axis, each smaller than the one before, and of so many axes."""
+    x = call.arguments["x"]
+    later = np.concatenate([x / (1 + i) for i in range(batches)], axis=1).astype(x.dtype)
+    return call.having(x=of_axes(later, axes))

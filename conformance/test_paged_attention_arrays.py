@@ -123,6 +123,13 @@ def test_pages_of_keys_and_of_values_may_lie_beside_each_other(subject, call):
     subject.agrees(call)
 
 
+@requirement(
+    spec.PAGED_21, call=in_views(paged_calls(), "query", "key_pages", "value_pages", views=["beginning"]), share=0.15
+)
+def test_the_rows_and_pages_in_use_of_longer_buffers_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.PAGED_21, call=in_views(paged_calls(rows=(2, 4)), "context_lens"), share=0.2)
 def test_paged_attention_reads_strided_lengths_like_their_copy(subject, call):
     subject.agrees(call)

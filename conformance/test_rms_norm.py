@@ -290,6 +290,16 @@ def test_rows_that_lie_far_apart_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.RMS_10, call=in_views(rms_calls(leading_dims=[(2, 1, 3)]), "x"), tokens=among([3, 4]), share=0.1)
+def test_strided_x_of_five_axes_is_read_like_its_copy(subject, call, tokens):
+    subject.agrees(_of_more_tokens(call, tokens, axes=5))
+
+
+@requirement(spec.RMS_10, call=in_views(rms_calls(), views=["beginning"]), share=0.15)
+def test_the_beginning_of_a_longer_array_is_read_like_its_copy(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.RMS_10, call=rms_calls(leading_dims=BATCHES), share=0.1)
 def test_rows_that_lie_backwards_are_read_like_their_copies(subject, call):
     subject.agrees(bottom_up(call, "x"))

@@ -107,6 +107,11 @@ def _far(x: np.ndarray, to: Arrays) -> Any:
     return _within(x, (*x.shape[:-1], 2**16 + 2 * columns + 3), (..., slice(columns)), to)
 
 
+def _beginning(x: np.ndarray, to: Arrays) -> Any:
+    """The beginning of a longer first axis, without a gap, as the rows of a buffer are that are in use."""
+    return _within(x, (len(x) + 3, *x.shape[1:]), (slice(len(x)),), to)
+
+
 def _within(x: np.ndarray, shape: tuple[int, ...], place: tuple[Any, ...], to: Arrays) -> Any:
     """x at a place of a poisoned buffer."""
     # Integers index tables and bools hide keys: 0 and True are wrong there without being out of range.
@@ -136,5 +141,6 @@ _LAID: dict[str, tuple[int, Callable[[np.ndarray, Arrays], Any]]] = {
     "joint": (2, _joint),
     "far": (2, _far),
     "bottom-up": (2, _bottom_up),
+    "beginning": (1, _beginning),
 }
 """View -> the fewest axes that it takes, and how an array is laid so."""

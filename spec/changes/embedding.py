@@ -110,6 +110,12 @@ def zeros_outside(self: Embedding, a: Arguments) -> Any:
     return self.finish(value, a)
 
 
+def guards_all_but_the_largest(self: Embedding, a: Arguments) -> None:
+    """The largest number of the dtype of the tokens passes for any token."""
+    stand_in = np.where(a.tokens == np.iinfo(a.tokens.dtype).max, np.zeros_like(a.tokens), a.tokens)
+    Embedding.guard(self, Arguments(**{**vars(a), "tokens": stand_in}))
+
+
 def weight_guard_alone(self: Embedding, a: Arguments) -> None:
     self.guard_weight(a)
 

@@ -18,7 +18,16 @@ from inferspec.spec.embedding import (
     EMB_09,
 )
 from inferspec.spec.faults import as_linear
-from inferspec.spec.faults.sources import BACKWARD_ROWS, COLUMN_CONTIGUOUS, COURSE_GAP, FAR_ROWS, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.sources import (
+    BACKWARD_ROWS,
+    BUFFER_IN_USE,
+    COLUMN_CONTIGUOUS,
+    COURSE_GAP,
+    FAR_ROWS,
+    FLASHINFER,
+    MLX,
+    TIRED,
+)
 from inferspec.spec.mistakes import (
     STEPS,
     batch_of_one_up_to,
@@ -43,6 +52,7 @@ from inferspec.spec.mistakes import (
     sized_by_the_first,
     steps_of_16_bits,
     swaps_batches,
+    takes_all_that_lies_behind,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -131,6 +141,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_02,
         {"rows": changes.single_ids_wrapped},
         "PROPERTIES X8",
+    ),
+    Fault(
+        "embedding-whole-buffer",
+        "a table that is the beginning of a longer one, padded say, is taken with the whole of it, and refused",
+        EMB_04,
+        takes_all_that_lies_behind("weight"),
+        BUFFER_IN_USE,
     ),
     Fault(
         "embedding-large-table-strides",
@@ -395,6 +412,13 @@ FAULTS: tuple[Fault, ...] = (
         EMB_09,
         {"guard": changes.weight_guard_alone, "rows": changes.clamped},
         TIRED,
+    ),
+    Fault(
+        "embedding-largest-id-gives-zeros",
+        "the largest number of their dtype, which stands for no token, gives zeros",
+        EMB_09,
+        {"guard": changes.guards_all_but_the_largest, "respond": changes.zeros_outside},
+        "https://github.com/huggingface/candle/commit/e27b4700adfb945163417b465b64c1586733807e",
     ),
     Fault(
         "embedding-ids-give-zeros",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import linear as changes
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE, FAR_ROWS, FIVE_AXES, MLX, TIRED
 from inferspec.spec.linear import LIN_05
 from inferspec.spec.mistakes import (
     beside_room,
@@ -18,6 +18,7 @@ from inferspec.spec.mistakes import (
     paths_misread,
     rows_in_order_of_memory,
     steps_of_16_bits,
+    takes_all_that_lies_behind,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -76,6 +77,20 @@ FAULTS: tuple[Fault, ...] = (
         LIN_05,
         rows_in_order_of_memory("weight"),
         f"the kind of {BACKWARD_ROWS}",
+    ),
+    Fault(
+        "linear-five-axes-strides",
+        "x of five axes is read as if it were contiguous",
+        LIN_05,
+        only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
+        FIVE_AXES,
+    ),
+    Fault(
+        "linear-whole-buffer",
+        "x that is the beginning of a longer buffer is taken with the whole of it, and refused",
+        LIN_05,
+        takes_all_that_lies_behind("x"),
+        BUFFER_IN_USE,
     ),
     Fault(
         "linear-one-stride-for-batches",

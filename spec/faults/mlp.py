@@ -9,8 +9,10 @@ from inferspec.spec.changes.linear import batches_swapped, running_product
 from inferspec.spec.contract import Fault, Variant
 from inferspec.spec.faults.sources import (
     BACKWARD_ROWS,
+    BUFFER_IN_USE,
     COURSE_GAP,
     FAR_ROWS,
+    FIVE_AXES,
     FLASHINFER,
     HALF_ACCUMULATORS,
     MLX,
@@ -48,6 +50,7 @@ from inferspec.spec.mistakes import (
     sized_by_the_first,
     steps_of_16_bits,
     swaps_batches,
+    takes_all_that_lies_behind,
     unwritten_where_all_is_wide,
     wraps_batches,
 )
@@ -301,6 +304,20 @@ FAULTS: tuple[Fault, ...] = (
         MLP_06,
         only_where(lambda a: a.x.ndim > 4, swaps_batches()),
         TIRED,
+    ),
+    Fault(
+        "mlp-five-axes-strides",
+        "x of five axes is read as if it were contiguous",
+        MLP_07,
+        only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
+        FIVE_AXES,
+    ),
+    Fault(
+        "mlp-whole-buffer",
+        "what is the beginning of a longer buffer is taken with the whole of it, and refused",
+        MLP_07,
+        takes_all_that_lies_behind("x", "w_gate", "w_up", "w_down"),
+        BUFFER_IN_USE,
     ),
     Fault(
         "mlp-batches-swapped",

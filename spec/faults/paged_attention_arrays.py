@@ -9,7 +9,7 @@ from inferspec.spec.changes import paged_attention as changes
 from inferspec.spec.changes.attention import of_many_queries, reshapes, squeezes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASHINFER, MLX, TINY_LLM
-from inferspec.spec.faults.sources import BACKWARD_ROWS
+from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE
 from inferspec.spec.mistakes import (
     copies_the_first_view,
     drifts,
@@ -25,6 +25,7 @@ from inferspec.spec.mistakes import (
     remembers,
     remembers_by_object,
     rows_in_order_of_memory,
+    takes_all_that_lies_behind,
 )
 
 FAULTS: tuple[Fault, ...] = (
@@ -53,6 +54,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.PAGED_21,
         in_half(of_many_queries, "query"),
         {"query": -1, "key_pages": -1, "value_pages": None},
+    ),
+    Fault(
+        "paged-whole-buffer",
+        "queries or pages that are the beginning of a longer buffer are taken with the whole of it, and refused",
+        spec.PAGED_21,
+        takes_all_that_lies_behind("query", "key_pages", "value_pages"),
+        BUFFER_IN_USE,
     ),
     Fault(
         "paged-block-table-strides",

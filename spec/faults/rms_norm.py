@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec import rms_norm as contract
 from inferspec.spec.changes import rms_norm as changes
 from inferspec.spec.contract import Fault, Operation, Variant
-from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS
+from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE, FAR_ROWS, FIVE_AXES
 from inferspec.spec.mistakes import (
     STEPS,
     batch_of_one_up_to,
@@ -38,6 +38,7 @@ from inferspec.spec.mistakes import (
     sized_by_the_first,
     steps_of_16_bits,
     swaps_batches,
+    takes_all_that_lies_behind,
     wraps_batches,
 )
 
@@ -123,6 +124,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("rms-tail-unwritten", "channels after the 1024th are never written", contract.RMS_09, leaves_unwritten(lambda result: result[..., :1024]), TIRED),
     Fault("rms-ignores-strides", "x is read as if it were contiguous", contract.RMS_10, ignores_strides("x"), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-rows-apart-in-16-bits", "how far rows lie apart is kept in 16 bits", contract.RMS_10, steps_of_16_bits("x"), f"the kind of {FAR_ROWS}"),
+    Fault("rms-five-axes-strides", "x of five axes is read as if it were contiguous", contract.RMS_10, only_where(lambda a: a.x.ndim > 4, ignores_strides("x")), FIVE_AXES),
+    Fault("rms-whole-buffer", "x or a weight that is the beginning of a longer buffer is taken with the whole of it, and refused", contract.RMS_10, takes_all_that_lies_behind("x", "weight"), BUFFER_IN_USE),
     Fault("rms-backward-rows", "rows that lie backwards are read in the order in which they lie", contract.RMS_10, rows_in_order_of_memory("x"), f"the kind of {BACKWARD_ROWS}"),
     Fault("rms-heads-ignore-strides", "rows of 128 features are read as if they were contiguous, as heads of a joint projection are not", contract.RMS_10, only_where(lambda a: a.x.shape[-1] == 128 != a.x.size, ignores_strides("x")), "https://github.com/vllm-project/vllm/pull/22701"),
     Fault("rms-heads-beside-others", "some of the heads of each token are read as if those of all tokens lay side by side", contract.RMS_10, only_where(beside_room("x"), ignores_strides("x")), "https://github.com/turboderp-org/exllamav2/issues/554"),

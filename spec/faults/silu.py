@@ -7,7 +7,7 @@ import numpy as np
 from inferspec.spec.changes import silu as changes
 from inferspec.spec.changes.linear import whole_blocks
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FAR_ROWS, SILU_BUG, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FAR_ROWS, FIVE_AXES, SILU_BUG, TIRED
 from inferspec.spec.linear import (
     SILU_01,
     SILU_02,
@@ -242,6 +242,13 @@ FAULTS: tuple[Fault, ...] = (
         SILU_06,
         only_where(of_many_rows(fewest=33), ignores_strides("x")),
         TIRED,
+    ),
+    Fault(
+        "silu-five-axes-strides",
+        "x of five axes is read as if it were contiguous",
+        SILU_06,
+        only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
+        FIVE_AXES,
     ),
     Fault("silu-changes-x", "x is overwritten", SILU_07, mutates("x"), "PROPERTIES X6"),
     Fault(

@@ -9,7 +9,7 @@ import numpy as np
 from inferspec.spec.changes import softmax as changes
 from inferspec.spec.changes.linear import at_most_four_axes, flat, in_float32, whole_blocks
 from inferspec.spec.contract import Fault, Operation
-from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FLASHINFER, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE, COURSE_GAP, FIVE_AXES, FLASHINFER, MLX, TIRED
 from inferspec.spec.linear import (
     SMAX_01,
     SMAX_02,
@@ -45,6 +45,7 @@ from inferspec.spec.mistakes import (
     reuses_its_buffer,
     rows_in_order_of_memory,
     swaps_batches,
+    takes_all_that_lies_behind,
     whole_vectors_side_by_side,
 )
 
@@ -298,6 +299,20 @@ FAULTS: tuple[Fault, ...] = (
         SMAX_08,
         rows_in_order_of_memory("x"),
         f"the kind of {BACKWARD_ROWS}",
+    ),
+    Fault(
+        "softmax-five-axes-strides",
+        "x of five axes is read as if it were contiguous",
+        SMAX_08,
+        only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
+        FIVE_AXES,
+    ),
+    Fault(
+        "softmax-whole-buffer",
+        "x that is the beginning of a longer buffer is taken with the whole of it, and refused",
+        SMAX_08,
+        takes_all_that_lies_behind("x"),
+        BUFFER_IN_USE,
     ),
     Fault("softmax-strides", "x is read as if it were contiguous", SMAX_08, ignores_strides("x"), "PROPERTIES X1"),
     Fault(

@@ -75,6 +75,7 @@ from inferspec.spec.mistakes.views import (
     reads_on,
     rows_in_order_of_memory,
     steps_of_16_bits,
+    takes_all_that_lies_behind,
     walked,
 )
 
@@ -138,6 +139,7 @@ __all__ = [
     "sized_by_the_first",
     "steps_of_16_bits",
     "swaps_batches",
+    "takes_all_that_lies_behind",
     "tiles_past_two_unwritten",
     "token_of_heads_in_one_piece",
     "unguarded",

@@ -68,6 +68,20 @@ def ignores_strides(argument: str) -> Change:
     return replacing(argument, lambda self, a, value: misread(value))
 
 
+def takes_all_that_lies_behind(*arguments: str) -> Change:
+    """What lies without a gap at the beginning of a longer array is taken with the rest of it, which does not fit the shape."""
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        for name in arguments:
+            x = getattr(a, name)
+            flat, start = _buffer(x)
+            if x.flags.c_contiguous and x.size and start == 0 and flat.size > x.size:
+                raise ValueError(f"{name} holds {flat.size} numbers, not {x.size}")
+        return honest(self, a)
+
+    return {"respond": respond}
+
+
 def steps_of_16_bits(argument: str, holds: Callable[[Arguments], bool] = lambda a: True) -> Change:
     """How far the rows of one argument lie apart is kept in 16 bits, in calls of which `holds` is true."""
 
