@@ -9,14 +9,23 @@ from inferspec.spec.changes import quantization_products as products
 from inferspec.spec.changes.linear import blocked_product, rounded
 from inferspec.spec.changes.quantize import CODES_OF_ANY_WIDTH, edge_on_the_grid, refuses_stacks
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import dequantize, quantization_layers, quantization_products, quantize
+from inferspec.spec.faults import (
+    dequantize,
+    quantization_products,
+    quantize,
+    quantized_embedding,
+    quantized_head,
+    quantized_linear,
+)
 from inferspec.spec.numerics import Precision
 
 FAULTS: tuple[Fault, ...] = (
     *quantize.FAULTS,
     *dequantize.FAULTS,
     *quantization_products.FAULTS,
-    *quantization_layers.FAULTS,
+    *quantized_linear.FAULTS,
+    *quantized_embedding.FAULTS,
+    *quantized_head.FAULTS,
 )
 
 
