@@ -6,6 +6,7 @@ from inferspec.conformance.inputs.block_manager import (
 )
 from inferspec.conformance.inputs.block_manager_copies import (
     copied,
+    copies_taken_beside_hits,
 )
 from inferspec.conformance.inputs.block_manager_evictions import (
     all_that_is_cached_taken,
@@ -92,6 +93,11 @@ def test_what_was_taken_since_a_prompt_was_refused_is_not_hit(subject, call):
 @requirement(spec.BLK_17, call=copied(), share=0.5)
 def test_one_of_two_copies_that_was_taken_is_not_hit(subject, call):
     keeps(subject, call, *MUST)
+
+
+@requirement(spec.BLK_17, call=copies_taken_beside_hits(spare=1), share=0.15)
+def test_a_copy_that_was_taken_is_not_hit_beside_the_other(subject, call):
+    keeps(subject, call, Check.SOUND, Check.APART)
 
 
 @requirement(spec.BLK_17, call=evicting(), share=0.5)

@@ -118,18 +118,21 @@ def copies_beside_hits(pick: Pick) -> Call:
 
 
 @caching
-def copies_taken_beside_hits(pick: Pick) -> Call:
-    """The same prompt is computed side by side and given back, and another request hits it; what it left of that is taken."""
+def copies_taken_beside_hits(pick: Pick, spare: int = 0) -> Call:
+    """The same prompt is computed side by side and given back, and another request hits it; what it left of that is taken.
+
+    spare: blocks that are taken with it, so that there is room for those who ask where what is hit needs a block too.
+    """
     script = Script(pick)
     line, size = script.line(), script.size
     blocks = pick.size(1, 3)
     tables = [script.allocate(line[: blocks * size], computed=0) for _ in range(pick.size(2, 3))]
-    script.fill(1, len(tables) * blocks)
+    script.fill(1 + spare, len(tables) * blocks)
     for table in tables[:: pick.one_of(1, -1)]:
         script.mark(table)
     script.free(*tables[:: pick.one_of(1, -1)])
     script.allocate(line[: blocks * size + 1], computed=0)
-    script.free(script.allocate(script.line((len(tables) - 1) * blocks * size), computed=0))
+    script.free(script.allocate(script.line(((len(tables) - 1) * blocks + spare) * size), computed=0))
     script.probe(line[: blocks * size + 1])
     return script.call()
 

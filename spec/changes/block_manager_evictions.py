@@ -24,6 +24,27 @@ def forgets_the_name(self: BlockManager, m: Manager, block: int) -> None:
     m.cached.pop(m.content.pop(block, None), None)
 
 
+def empties_the_earlier_copy(self: BlockManager, m: Manager, block: int) -> None:
+    """Free blocks are kept by what they hold: of two that are alike the one that came first is emptied, known or not."""
+    alike = [other for other in m.free if other in m.content and m.content[other] == m.content.get(block)]
+    BlockManager.leave(self, m, block)
+    if block in m.free:
+        for other in alike:
+            del m.content[other]
+
+
+def hits_the_free_first(self: BlockManager, m: Manager, tokens: list[int]) -> list[int]:
+    """What is kept by what it holds is found there, and all else by what the cache knows."""
+    found: list[int] = []
+    for index in range(self.hit_limit(m, tokens) if m.caching else 0):
+        key = self.key(m, tokens, index)
+        block = next((other for other in m.free if m.content.get(other) == key), m.cached.get(key))
+        if block is None:
+            break
+        found.append(block)
+    return found
+
+
 def copies_first(self: BlockManager, m: Manager) -> int:
     """Blocks that nothing is known by are taken first."""
     return next((block for block in m.free if m.cached.get(m.content.get(block)) != block), m.free[0])

@@ -22,6 +22,18 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/openvinotoolkit/openvino.genai/pull/3489",
     ),
     _fault(
+        "emptied-copy-known",
+        "of two free blocks with the same tokens one is emptied, and known all the same: it is hit when the other is in use",
+        spec.BLK_17,
+        {
+            "publish": changes.publishes_the_latest,
+            "leave": evictions.empties_the_earlier_copy,
+            "hits": evictions.hits_the_free_first,
+            "forget": evictions.forgets_the_name,
+        },
+        "https://github.com/openvinotoolkit/openvino.genai/commit/d4571eda83570e6066d87699cbbc171e466833b3",
+    ),
+    _fault(
         "one-order-for-all",
         "managers share the order in which blocks were freed: what one evicts is no more to be had of another",
         spec.BLK_31,
