@@ -11,6 +11,7 @@ from inferspec.conformance.inputs.scheduler_pools import (
     voided_growing,
 )
 from inferspec.conformance.inputs.scheduler_prefixes import (
+    beside_one_that_goes_on,
     computed_again_where_it_was_taken,
     conversations,
     ended_together,
@@ -172,6 +173,11 @@ def test_what_is_yet_to_be_computed_again_is_not_hit(subject, call):
 
 @requirement(spec.SCHED_48, call=going_on(), share=0.8)
 def test_what_was_computed_is_not_computed_again(subject, call):
+    keeps(subject, call, Check.HITS)
+
+
+@requirement(spec.SCHED_48, call=beside_one_that_goes_on(), share=0.2)
+def test_what_was_computed_is_not_computed_again_while_who_computed_it_goes_on(subject, call):
     keeps(subject, call, Check.HITS)
 
 

@@ -151,6 +151,8 @@ class _Judge:
         """Whether the last step was empty."""
         self.computed: dict[tuple[int, ...], set[int]] = defaultdict(set)
         """What sequences begin with, up to the end of a block, that steps computed which were updated; and the blocks."""
+        self.newcomers: dict[int, int] = {}
+        """Who came since the last step, and how many of its tokens those who ran then had computed in their blocks."""
 
     def judged(self) -> Iterator[Complaint]:
         for number, (method, given) in enumerate(self.a.steps, 1):
@@ -175,7 +177,8 @@ class _Judge:
         self.arrivals += 1
         order = -given["priority"], self.arrivals
         tokens = list(given["tokens"])
-        self.known[number] = Known(tokens, given["max_tokens"], given["eos"], order, self.a.ends)
+        self.known[number] = known = Known(tokens, given["max_tokens"], given["eos"], order, self.a.ends)
+        self.newcomers[number] = self._held(known, self._of_those_who_run())
 
     def _admissible(self, given: Mapping[str, Any]) -> bool:
         slots = len(given["tokens"]) + given["max_tokens"] - 1
@@ -248,7 +251,8 @@ class _Judge:
         yield from self._judge_idle(chunks, preempted)
         yield from self._judge_named(preempted)
         yield from self._judge_preempted(chunks, preempted)
-        yield from self._judge_hits(chunks)
+        yield from self._judge_hits(chunks, preempted)
+        self.newcomers = {}
         for request in preempted:
             if request in self.known:
                 self.known[request].lose()
@@ -317,29 +321,43 @@ class _Judge:
         common = [_alike(known.sequence, one.sequence) for one in running]
         return blocks_of(len(known.sequence), self.a.block_size) - max(common, default=0) // self.a.block_size
 
-    def _judge_hits(self, chunks: Sequence[Chunk]) -> Found:
-        """Where nobody runs, so that nobody has taken blocks for what comes now, who begins does so behind what is cached of it."""
-        if not self.a.prefix_caching or any(known.state == RUNNING for known in self.known.values()):
+    def _judge_hits(self, chunks: Sequence[Chunk], preempted: Sequence[int]) -> Found:
+        """Who begins does so behind what is cached of it: where nobody runs, so that nobody has taken blocks for what comes
+        now, and where it came since the last step, of what those have in their blocks who run before it and after."""
+        if not self.a.prefix_caching:
             return
+        idle = not any(known.state == RUNNING for known in self.known.values())
+        blocks = self._of_those_who_run(preempted)
         for chunk in chunks:
-            if chunk.request in self.known:
-                there = self._held(self.known[chunk.request])
+            if (known := self.known.get(chunk.request)) is not None:
+                in_use = min(self.newcomers.get(chunk.request, 0), self._held(known, blocks))
+                there = self._held(known) if idle else in_use
                 if chunk.start < there:
                     yield (
                         Check.HITS,
                         f"the chunk of request {chunk.request} begins at {chunk.start}, and {there} tokens were computed",
                     )
 
-    def _held(self, known: Known) -> int:
-        """How many tokens of a request, in whole blocks short of its last one, were computed and lie where they were put."""
-        ends = range(self.a.block_size, len(known.sequence), self.a.block_size)
-        return max(itertools.takewhile(lambda end: self._lies_where_it_was_put(known, end), ends), default=0)
+    def _of_those_who_run(self, but: Sequence[int] = ()) -> set[int]:
+        """Blocks of those who run, but for some, and whom no step admitted that may be void."""
+        running = [k for n, k in self.known.items() if k.state == RUNNING and k.before is None and n not in but]
+        return {block for known in running for block in known.blocks}
 
-    def _lies_where_it_was_put(self, known: Known, end: int) -> bool:
+    def _held(self, known: Known, among: set[int] | None = None) -> int:
+        """How many tokens of a request, in whole blocks short of its last one, were computed and lie where they were put.
+
+        among: these blocks alone, and what is in no other: of two that are alike the cache may know either.
+        """
+        ends = range(self.a.block_size, len(known.sequence), self.a.block_size)
+        return max(itertools.takewhile(lambda end: self._lies_where_it_was_put(known, end, among), ends), default=0)
+
+    def _lies_where_it_was_put(self, known: Known, end: int, among: set[int] | None) -> bool:
         """Whether a block that was computed up to this end of it holds what it did."""
         size, slots = self.a.block_size, self.memory.slots
         values = known.values[end - size : end]
-        blocks = self.computed.get(tuple(known.sequence[:end]), ())
+        blocks = self.computed.get(tuple(known.sequence[:end]), set())
+        if among is not None and (len(blocks) > 1 or not blocks <= among):
+            return False
         return any([slots.get((block, k)) for k in range(size)] == values for block in blocks)
 
     def _judge_need(self, served: Sequence[Known], preempted: Sequence[int]) -> Found:

@@ -110,6 +110,20 @@ def going_on(pick: Pick) -> Call:
     return script.end()
 
 
+@caching
+def beside_one_that_goes_on(pick: Pick) -> Call:
+    """A request generates, or has a token or two of its prompt left; a prompt goes on from all that was computed of it."""
+    script = Script(pick, budgets=(8, 3, 16))
+    script.most, left = 8, pick.one_of(0, 1, 2)
+    steps = blocks_of(script.size, script.budget) + pick.size(0, 1)
+    computed = script.tokens(steps * script.budget)
+    script.add((*computed, *script.tokens(left)), 4)
+    for _ in range(steps):
+        script.do("step")
+    script.add((*computed, *script.tokens(script.size)), pick.size(1, 3))
+    return script.end()
+
+
 @caching_cancelling
 def interrupted(pick: Pick) -> Call:
     """A request that is cancelled when its last id, which was not computed, fills a block; a prompt goes on from it."""

@@ -162,6 +162,30 @@ def marks_prompts(self: Scheduler, s: Serving, entry: Entry) -> None:
     s.manager.mark_computed(entry.table, min(entry.computed, len(entry.request.tokens)))
 
 
+def marks_whole_prompts(self: Scheduler, s: Serving, entry: Entry) -> None:
+    """Chunks of a prompt are told with the last of them."""
+    if entry.computed == len(entry.tokens):
+        Scheduler.mark(self, s, entry)
+
+
+def notes_what_is_computed(self: Scheduler, s: Serving, entry: Entry) -> None:
+    vars(s).setdefault("late", []).append((entry, entry.table, entry.computed))
+
+
+def marks_after_admission(self: Scheduler, s: Serving) -> Step:
+    """What a step computed is told when those who came meanwhile were admitted to the next one."""
+    step = Scheduler.schedule(self, s)
+    for entry, table, computed in vars(s).pop("late", ()):
+        if entry in s.entries and entry.table is table:
+            s.manager.mark_computed(table, computed)
+    return step
+
+
+def marks_when_released(self: Scheduler, s: Serving, entry: Entry) -> None:
+    Scheduler.mark(self, s, entry)
+    Scheduler.release(self, s, entry)
+
+
 def marks_at_ends_of_blocks(self: Scheduler, s: Serving, entry: Entry) -> None:
     """What is computed is told when it ends with a block, which a chunk may pass by."""
     if entry.computed % s.manager.block_size == 0:

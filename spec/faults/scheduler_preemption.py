@@ -111,6 +111,24 @@ FAULTS: tuple[Fault, ...] = (
         TIRED,
     ),
     _fault(
+        "marks-whole-prompts",
+        "what was computed of a prompt is hit when all of it was",
+        spec.SCHED_48,
+        {"mark": changes.marks_whole_prompts},
+        TIRED,
+    ),
+    _fault(
+        "marks-a-step-late",
+        "what a step computed is hit from the step after the next one on, while who computed it runs",
+        spec.SCHED_48,
+        {
+            "mark": changes.notes_what_is_computed,
+            "schedule": changes.marks_after_admission,
+            "release": changes.marks_when_released,
+        },
+        "https://github.com/mlc-ai/mlc-llm/commit/17ad72c6a82b4a112d614839ede3f50e634f7cb4",
+    ),
+    _fault(
         "marks-prompts-that-went-on",
         "prompts of requests of one id are not hit",
         spec.SCHED_48,
