@@ -187,6 +187,11 @@ def test_a_layer_reads_strided_arguments_for_many_rows_like_their_copies(subject
     subject.agrees(call)
 
 
+@requirement(spec.QLIN_05, call=in_views(layers(leading_dims=[(2, 1, 3)]), "x"), batches=among([3, 4]), share=0.1)
+def test_a_layer_reads_strided_x_of_five_axes_like_its_copy(subject, call, batches):
+    subject.agrees(beside_others(call, batches, axes=5))
+
+
 @requirement(spec.QLIN_05, call=in_views_of_each(layers(), "x", "packed", "scales", "biases"), share=0.1)
 def test_a_layer_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call)

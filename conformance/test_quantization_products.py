@@ -372,6 +372,18 @@ def test_rows_that_lie_backwards_are_read_like_their_copies(subject, call):
     subject.agrees(bottom_up(call, "x"))
 
 
+@requirement(spec.QMM_09, call=in_views(product_calls(leading_dims=[(2, 1, 3)]), "x"), batches=among([3, 4]), share=0.1)
+def test_strided_x_of_five_axes_is_read_like_its_copy(subject, call, batches):
+    subject.agrees(beside_others(call, batches, axes=5))
+
+
+@requirement(
+    spec.QMM_09, call=in_views(product_calls(), "x", "packed", "scales", "biases", views=["beginning"]), share=0.2
+)
+def test_the_rows_in_use_of_longer_buffers_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QMM_09, call=in_views(product_calls(sizes=beside_tiles)), share=0.9)
 def test_large_strided_arguments_are_read_like_their_copies(subject, call):
     subject.agrees(call)

@@ -12,7 +12,7 @@ from inferspec.spec.faults.quantization_shared import (
     strides_of_prompts,
     strides_of_thousands,
 )
-from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE, FAR_ROWS, FIVE_AXES, TIRED
 from inferspec.spec.mistakes import (
     beside_room,
     ignores_strides,
@@ -25,6 +25,7 @@ from inferspec.spec.mistakes import (
     remembers_by_object,
     rows_in_order_of_memory,
     steps_of_16_bits,
+    takes_all_that_lies_behind,
 )
 from inferspec.spec.numerics import f64
 from inferspec.spec.quantization_sentences import (
@@ -101,6 +102,20 @@ FAULTS: tuple[Fault, ...] = (
         QMM_09,
         steps_of_16_bits("x"),
         FAR_ROWS,
+    ),
+    Fault(
+        "quantized-matmul-five-axes-strides",
+        "x of five axes is read as if it were contiguous",
+        QMM_09,
+        only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
+        FIVE_AXES,
+    ),
+    Fault(
+        "quantized-matmul-whole-buffer",
+        "weights that are the beginning of a longer buffer are taken with the whole of it, and refused",
+        QMM_09,
+        takes_all_that_lies_behind("packed", "scales", "biases"),
+        BUFFER_IN_USE,
     ),
     Fault(
         "quantized-matmul-backward-rows",

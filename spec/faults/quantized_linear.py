@@ -20,7 +20,7 @@ from inferspec.spec.faults.quantization_shared import (
     unwritten_on_common_paths,
     unwritten_on_wide_paths,
 )
-from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, FIVE_AXES, MLX, TIRED
 from inferspec.spec.mistakes import (
     bfloat16_through_float16,
     decodes_up_to,
@@ -28,6 +28,7 @@ from inferspec.spec.mistakes import (
     lacks_a_feature,
     leaves_unwritten,
     of_what_was_made_last,
+    only_where,
     paths_lack_a_feature,
     read_as_of,
     remembers,
@@ -171,6 +172,13 @@ FAULTS: tuple[Fault, ...] = (
         QLIN_04,
         {"respond": products.batch_stride_without_rows},
         f"{MLX}/commit/c7b0300af",
+    ),
+    Fault(
+        "quantized-linear-five-axes-strides",
+        "x of five axes is read as if it were contiguous",
+        QLIN_05,
+        only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
+        FIVE_AXES,
     ),
     Fault(
         "quantized-linear-rows-apart-in-16-bits",
