@@ -145,8 +145,8 @@ class RoPE(Operation):
         An angle that is off by dt turns the right pair (y1, y2) once more by dt: y1 moves by at most
         |y2| min(dt, 1) + |y1| min(dt²/2, 2). Cosine and sine are library calls, 8a in absolute terms, and the sum of
         two products is rounded twice (class `native`: coefficients, products and sum in the dtype, three times u, with
-        underflow at each). The result is rounded once more. Position 0 turns nothing and the tail is copied: there
-        the budget is 0 but for underflow.
+        underflow at each). The result is rounded once more. The tail is copied: there the budget is 0. That
+        position 0 turns nothing, bit for bit, is a requirement by itself.
         """
         unit, dtype, dims = unit_roundoff("float32"), a.x.dtype.name, self.dims(a)
         x, positions = f64(a.x), self.positions(a)
@@ -157,7 +157,6 @@ class RoPE(Operation):
             first, second = self.features(dims, a)
             turned = self.turn(x[..., first], x[..., second], cos, sin, a)
 
-            moved = angles != 0
             angle_error = np.abs(angles) * self._angle_error(frequencies, unit)
             budgets = []
             for near, far, left, right in ((turned[0], turned[1], cos, sin), (turned[1], turned[0], sin, cos)):
@@ -170,7 +169,7 @@ class RoPE(Operation):
                 else:
                     underflow = rounding(np.zeros(()), dtype)
                     error = error + operations(unit_roundoff(dtype), 3) * products + underflow * (sizes + 3)
-                budgets.append(moved * error + rounding(moved * (np.abs(near) + error), dtype))
+                budgets.append(error + rounding(np.abs(near) + error, dtype))
 
         value, budget = self.kept(x, dims), np.zeros_like(x)
         for place, part, error in zip(self.places(dims, a), turned, budgets, strict=True):
