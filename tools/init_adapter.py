@@ -156,7 +156,8 @@ def _unless_declared(contract: Contract) -> dict[str, Any]:
 
 def _either(contract: Contract) -> list[str]:
     """Keys of which a subject does one thing or another; the first is what is asked of who declares nothing."""
-    return list(dict.fromkeys(key for operation in contract.operations for key in operation.either))
+    either = (key for operation in contract.operations for key in operation.either)
+    return list(dict.fromkeys([*either, *(key for key, _ in contract.alone)]))
 
 
 def _others(contract: Contract, key: str) -> str:

@@ -59,6 +59,7 @@ def test_it_says_what_a_subject_may_do_instead(text):
     engine = text.partition("── engine")[2]
     assert "'ends': ['dropped']" in engine
     assert "# ends may be instead: 'kept'" in engine
+    assert "# outputs may be instead: 'untold'" in engine
 
 
 def test_what_is_commented_out_is_python(text):
