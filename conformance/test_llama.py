@@ -126,7 +126,11 @@ def test_a_head_dim_that_is_absent_is_hidden_size_over_heads(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_04, call=forward_calls(heads=[(1, 1), (2, 2), (3, 3)], packing=DENSE), share=0.2)
+@requirement(
+    spec.LLAMA_04,
+    call=forward_calls(heads=[(1, 1), (2, 2), (3, 3)], packing=DENSE, absent_fields=["num_key_value_heads"]),
+    share=0.2,
+)
 def test_key_heads_that_are_absent_are_as_many_as_query_heads(subject, call):
     subject.agrees(without_fields(call, "num_key_value_heads"))
     subject.agrees(with_config(call, num_key_value_heads=None))
@@ -169,7 +173,11 @@ def test_the_base_of_rope_is_that_of_rope_parameters(subject, call):
     subject.agrees(call)
 
 
-@requirement(spec.LLAMA_05, call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9)), share=0.1)
+@requirement(
+    spec.LLAMA_05,
+    call=forward_calls(rope=["rope_theta"], packing=DENSE, lengths=(5, 7, 9), absent_fields=["rope_theta"]),
+    share=0.1,
+)
 def test_a_base_of_rope_that_is_absent_is_ten_thousand(subject, call):
     subject.agrees(without_fields(call, "rope_theta"))
 

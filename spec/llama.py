@@ -87,6 +87,9 @@ LLAMA_48 = every.CACHED_THREADS.of("LLAMA-48", "Llama")
 LLAMA_49 = every.THREADS.of("LLAMA-49", "Llama")
 
 
+ABSENT_FIELDS = "num_key_value_heads", "rope_theta"
+"""What configs of the first Llamas do not say."""
+
 CONTRACT = Contract(
     component="llama",
     title="Llama, a whole model",
@@ -101,6 +104,7 @@ CONTRACT = Contract(
         ),
         "head_dims": ("free", "multiple", "absent"),
         "biases": ("none", "attention", "mlp", "both", "qkv"),
+        "absent_fields": ("none", *ABSENT_FIELDS),
         "rope": ("rope_theta", "rope_parameters"),
         "rope_types": ("default", "linear", "llama3", "yarn"),
         "thetas": ("fractional", "whole"),

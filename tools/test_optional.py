@@ -247,11 +247,26 @@ def test_models_that_refuse_other_bits_are_given_none(component, name, refused):
 
 
 NO = {
-    "rope": (lambda config: "rope_theta" not in config, ["rope_theta"]),
+    "rope": (lambda config: "rope_parameters" in config, ["rope_theta"]),
     "tied": (lambda config: config.get("tie_word_embeddings"), [False]),
     "biases": (lambda config: config.get("attention_bias") or config.get("mlp_bias"), ["none"]),
 }
 """What is refused of a config, and what is then left."""
+
+
+@pytest.mark.parametrize("field", ["num_key_value_heads", "rope_theta"])
+def test_a_llama_that_reads_a_field_as_if_it_were_always_there_is_given_it(field):
+    class Reads(contract("llama").operation("Llama")):  # type: ignore[misc]
+        def guard(self, a):
+            if "rope_parameters" not in a.config:
+                a.config[field]
+            super().guard(a)
+
+    subject = LocalSubject({"Llama": Reads})
+    leave_out_refused(subject, subject.description)
+    (left,) = subject.description.envelope["llama"].values()
+    assert set(subject.description.envelope["llama"]) == {"absent_fields"}
+    assert set(left) == {"none", "num_key_value_heads", "rope_theta"} - {field}
 
 
 @pytest.mark.parametrize(

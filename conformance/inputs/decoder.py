@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.envelope import Envelope, meet
+from inferspec.conformance.envelope import Envelope, meet, narrow
 from inferspec.conformance.inputs.rope_scaling import scaled_rope, under_a_key
 from inferspec.conformance.strategies import Calls, Pick
 from inferspec.conformance.tapes import LENGTH
@@ -128,14 +128,19 @@ Choices = Mapping[str, Sequence[Any]]
 def optional(source: Calls, **choices: Sequence[Any]) -> dict[str, dict[Any, Callable[[Envelope], Call]]]:
     """Choices of keys that may be refused, each with what makes a call of an envelope that asks for it and for nothing else that is
     rare."""
-    return {key: {one: partial(_plainest, source, choices, key, one) for one in some} for key, some in choices.items()}
+    return {
+        key: {one: partial(plainest, source, choices, {key: [one]}) for one in some} for key, some in choices.items()
+    }
 
 
-def _plainest(source: Calls, choices: Choices, key: str, choice: Any, envelope: Envelope) -> Call:
-    """The plainest call of an envelope with that choice, and none of the others that may be refused."""
+def plainest(source: Calls, choices: Choices, asked: Choices, envelope: Envelope) -> Call:
+    """The plainest call of an envelope with what is asked for, and none of the other choices that may be refused."""
     common = {name: tuple(one for one in envelope[name] if one not in some) for name, some in choices.items()}
-    asked = {**envelope, **{name: some for name, some in common.items() if some}, key: (choice,)}
-    return source.build(Pick(bytes(LENGTH), source.narrowed(asked)), layers=(1,))
+    left = {**envelope, **{name: some for name, some in common.items() if some}}
+    return source.build(
+        Pick(bytes(LENGTH), source.narrowed(narrow({**left, **{key: envelope[key] for key in asked}}, asked))),
+        layers=(1,),
+    )
 
 
 def model(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from inferspec.conformance.calls import Call
+from inferspec.conformance.envelope import Envelope
 from inferspec.conformance.inputs.decoder import (
     LLAMA,
     OTHER_BITS,
@@ -14,13 +16,14 @@ from inferspec.conformance.inputs.decoder import (
     incremental,
     low_gates,
     optional,
+    plainest,
     rewinding,
     spare_headed,
 )
 from inferspec.conformance.inputs.rope_scaling import SCALED, UNSCALED
 from inferspec.conformance.strategies import Calls, Pick, calls
 from inferspec.conformance.tapes import LENGTH
-from inferspec.spec.llama import CONTRACT
+from inferspec.spec.llama import ABSENT_FIELDS, CONTRACT
 
 any_forward_calls = calls(partial(forward, kind=LLAMA))
 any_incremental_calls = calls(partial(incremental, kind=LLAMA))
@@ -42,15 +45,26 @@ ORDINARY = {LLAMA.name: any_forward_calls, LLAMA.incremental: any_incremental_ca
 _simplest = bytes(LENGTH)
 EXAMPLES = {name: source.build(Pick(_simplest, CONTRACT.envelope), layers=(1,)) for name, source in ORDINARY.items()}
 
+
+def _without(field: str, envelope: Envelope) -> Call:
+    """A call of a model whose config lacks a field."""
+    asked = {"heads": [(1, 1), (2, 2), (3, 3)], "rope": ["rope_theta"]}
+    call = plainest(any_forward_calls, _choices, asked, envelope)
+    return call.having(config={key: x for key, x in call.arguments["config"].items() if key != field})
+
+
+_choices = {
+    "head_dims": ("free", "multiple"),
+    "rope": ("rope_parameters",),
+    "tied": (True,),
+    "biases": ("attention", "mlp", "both", "qkv"),
+    "packing": OTHER_BITS,
+}
 OPTIONAL = {
-    LLAMA.name: optional(
-        any_forward_calls,
-        head_dims=("free", "multiple"),
-        rope=("rope_parameters",),
-        tied=(True,),
-        biases=("attention", "mlp", "both", "qkv"),
-        packing=OTHER_BITS,
-    )
+    LLAMA.name: {
+        **optional(any_forward_calls, **_choices),
+        "absent_fields": {field: partial(_without, field) for field in ABSENT_FIELDS},
+    }
 }
 """Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
 that is rare."""
