@@ -11,7 +11,8 @@ sorted the ids for the filters may draw from them as they then stand, the likeli
 subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged by statistics.
 
 Which of equal ids come first is left to chance by the sorts and selections of most libraries, and many keep all that are equal to
-the k-th: who does either says `ties: ["any"]`, and is asked which ids are likelier than others, and for enough of them.
+the k-th: who does either says `ties: ["any"]`, and is asked which ids are likelier than others, and for enough of them. At
+temperature 0 it may then give any of the likeliest where there is a filter.
 
 A row has no distribution when it has a NaN, or nothing above -inf; +inf is not specified.
 
@@ -341,10 +342,16 @@ class Sampler(Filtering):
         """
         z, sound = self.rows(a)
         if a.temperature == 0:
-            right = np.arange(z.shape[-1]) == Filtering.order(self, z)[:, :1]
+            right = self._largest(z, a)
         else:
             right = self._of_the_seen(_once(z), a, precision, order, draws_by or self.draws_by())
         return (right | ~sound[:, None]).reshape(a.logits.shape)
+
+    def _largest(self, z: np.ndarray, a: Arguments) -> np.ndarray:
+        """The first id of each row, or any that is as likely, where it is left to chance which of these a filter leaves."""
+        if self.leaves_any_of_equals() and (self.limit(a) < z.shape[-1] or a.top_p < 1):
+            return z == z.max(axis=-1, keepdims=True)
+        return np.arange(z.shape[-1]) == Filtering.order(self, z)[:, :1]
 
     def _of_the_seen(self, z: np.ndarray, a: Arguments, precision: Precision, order: str, draws_by: str) -> np.ndarray:
         """Nothing can come of what every row hides, which of a large vocabulary may be nearly all."""

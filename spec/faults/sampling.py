@@ -619,6 +619,13 @@ VARIANTS: tuple[Variant, ...] = (
         envelope=ANY_OF_EQUALS,
     ),
     Variant(
+        "sampler-filtered-before-greedy",
+        "at temperature 0 too filters come first, which leave the highest of equal ids, as is said",
+        "Sampler",
+        {"order": changes.last_of_equals},
+        envelope=ANY_OF_EQUALS,
+    ),
+    Variant(
         "sampler-all-equals-said",
         "all ids whose logits are equal to the k-th may be drawn, as is said",
         "Sampler",
