@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.sampling_generators import (
     many_rows,
     one_and_many,
     rare_ids,
+    unlikely_last,
 )
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.sampling import chooses, fitting
@@ -82,13 +83,36 @@ def test_ids_of_lone_rows_come_as_often_as_their_probabilities_say(subject):
         as_expected(call, ids, chances, "ids")
 
 
+@requirement(spec.SAMP_40)
+def test_the_last_and_least_likely_id_comes(subject):
+    for call in fixed(
+        subject, unlikely_last(generators=["own"], temperatures=["one"], draws=RARE_DRAWS, leading_dims=ONE_AXIS), 1
+    ):
+        ids, chances = _drawn(subject, call)
+        last = len(chances) - 1
+        if sure_to_come(len(ids), chances[last:], ALARM).all() and last not in ids:
+            raise Nonconformance(
+                f"in {len(ids)} rows id {last}, of probability {chances[last]:.3g}, does not come", call
+            )
+
+
 @requirement(
     spec.SAMP_41,
-    call=tempered_nuclei(generators=["own"], top_k=[False], top_p=[True], leading_dims=ONE_AXIS, sizes=(1,), draws=500),
+    call=tempered_nuclei(
+        generators=["own"], top_k=[False], top_p=[True], leading_dims=ONE_AXIS, sizes=(1, 300), draws=500
+    ),
     share=0.1,
 )
 def test_what_top_p_leaves_out_never_comes_at_any_temperature(subject, call):
     fitting(subject, call, ORDERS)
+
+
+@requirement(spec.SAMP_41)
+def test_what_a_sampler_leaves_out_never_comes_once_another_was_made(subject):
+    for call in fixed(subject, many_rows(**NUCLEUS, leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 1):
+        own, other = call.kept(0), call.having(top_p=1.0).kept(1)
+        for asked in (own, other, own):
+            chooses(subject, asked)
 
 
 @requirement(spec.SAMP_41)
@@ -104,6 +128,17 @@ def test_rare_ids_come_as_rarely_as_their_probabilities_say(subject):
                 f"ids of probability {chances[rare].sum():.2g} come {seen} times in {RARE_DRAWS} draws, at most {most} may",
                 call,
             )
+
+
+@requirement(
+    spec.SAMP_25,
+    call=tempered_nuclei(generators=["own"], top_p=[True], leading_dims=ONE_AXIS, sizes=(1,), draws=500),
+    share=0.1,
+)
+def test_top_p_goes_after_the_temperature_always_or_before_it_always_in_draws_of_its_own(subject, call):
+    orders = ORDERS
+    for asked in (call, call.having(temperature=1 / call.arguments["temperature"])):
+        _, orders = fitting(subject, asked, orders)
 
 
 @requirement(spec.SAMP_42)

@@ -61,6 +61,15 @@ def rare_ids(pick: Pick) -> Call:
     return pick.call(SAMPLER, temperature=heat, **chosen, logits=tiled(round_to(row, dtype), (RARE_DRAWS,)))
 
 
+@calls
+def unlikely_last(pick: Pick) -> Call:
+    """Ids in falling order, the last of them of a probability that so many draws are sure to give once."""
+    dtype = pick("dtypes")
+    pick.features["generators"], heat = "own", at_one(pick)
+    row = np.array([0.0, -0.25, -0.5, -0.75, -7.5])
+    return pick.call(SAMPLER, temperature=heat, logits=tiled(round_to(row, dtype), (RARE_DRAWS,)))
+
+
 def fixed(subject: Trial, source: Calls, count: int) -> Iterator[Call]:
     """The same few calls in every run and profile, each an example of its own: statistical checks are numbered."""
     envelope = source.narrowed(subject.envelope)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from inferspec.spec.changes import sampling_arrays as arrays
 from inferspec.spec.contract import Arguments, Change
-from inferspec.spec.sampling import Sampler
+from inferspec.spec.sampling import Sampler, placed
 
 Mask = np.ndarray
 
@@ -59,6 +61,30 @@ def own(uniforms: Callable[[Sampler, Arguments, int], np.ndarray]) -> Change:
             uniforms(self, a, rows) if a.uniform is None else Sampler.uniforms(self, a, rows)
         )
     }
+
+
+def numbers_to(most: float) -> Change:
+    """The numbers of a generator of its own lie between 0 and that one."""
+    return own(lambda self, a, rows: self.generator(a).random(rows) * most)
+
+
+def by_a_bound(self: Sampler, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """Of more than 64 ids those behind one are taken to be as likely as that one, so that no more of them need be summed."""
+    right, size = Sampler.top_p(self, x, order, kept, a), x.shape[-1]
+    if a.uniform is not None or a.top_p == 1 or size <= 64:
+        return right
+    weights = np.take_along_axis(self.weights(x, kept), order, -1)
+    sums = np.cumsum(weights, axis=-1)
+    reached = sums >= a.top_p * (sums + np.arange(size)[::-1] * weights)
+    return kept & placed(np.arange(size) <= np.argmax(reached, axis=-1)[:, None], order)
+
+
+def own_seen_after_heating_alone(self: Sampler, z: np.ndarray, x: np.ndarray, a: Arguments) -> Mask:
+    return Sampler.survivors(self, z, x if a.uniform is not None or a.temperature > 1 else z, a)
+
+
+def own_settings_of_the_latest(self: Sampler, a: Arguments) -> Any:
+    return arrays.with_the_latest_settings(self, a) if a.uniform is None else Sampler.respond(self, a)
 
 
 def in_bfloat16(self: Sampler, a: Arguments, rows: int) -> np.ndarray:
