@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.sampling import (
     draws_beside_sums,
     exact_draws,
     greedy_calls,
+    late_draws,
     limited_draws_beside_sums,
     sampler_calls,
     summed_draws,
@@ -43,6 +44,7 @@ from inferspec.conformance.inputs.sampling_logits import (
     lone,
     masked_at_the_end,
     near,
+    neighbours,
     ordinary,
     partly_hidden,
     past_float16,
@@ -75,11 +77,18 @@ NEAR: dict[str, Any] = {
 @requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"]), share=3.4)
 def test_temperature_0_gives_the_largest_logit(subject, call):
     gives_integers(subject, call)
-    subject.agrees(call)
+    chooses(subject, call)
 
 
 @requirement(spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=near, dtypes=["float32"]), share=0.3)
 def test_temperature_0_gives_the_largest_of_near_logits(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=neighbours, sizes=(24, 12, 300)), share=0.15
+)
+def test_temperature_0_gives_the_largest_logit_by_its_last_bit(subject, call):
     subject.agrees(call)
 
 
@@ -539,6 +548,11 @@ def test_draws_from_a_large_vocabulary_reach_every_id(subject, call):
     share=0.05,
 )
 def test_draws_from_the_largest_vocabulary_reach_every_id(subject, call):
+    chooses(subject, call)
+
+
+@requirement(spec.SAMP_29, call=late_draws(generators=["given"], top_p=[True], leading_dims=FEW), share=0.05)
+def test_ids_of_less_than_a_millionth_that_top_p_leaves_are_drawn_too(subject, call):
     chooses(subject, call)
 
 

@@ -10,6 +10,7 @@ from inferspec.conformance.inputs.sampling import (
     FEW,
     LARGE,
     LOWEST,
+    MILLIONTHS,
     REAL,
     SEVERAL,
     THOUSANDS,
@@ -318,6 +319,15 @@ def test_of_thousands_of_equally_likely_ids_the_lowest_survive(subject, call):
 
 @requirement(spec.SAMP_09, call=summed_filters(top_p=[True]), share=0.3)
 def test_thousands_of_probabilities_are_summed_in_float32(subject, call):
+    as_many_survive(subject, call)
+
+
+@requirement(spec.SAMP_09, call=summed_filters(top_p=[True], leading_dims=FEW, **MILLIONTHS), share=0.05)
+def test_probabilities_of_less_than_a_millionth_are_summed_too(subject, call):
+    as_many_survive(subject, call)
+
+
+def as_many_survive(subject, call):
     """Nearly all are equally likely: how many survive tells the sum, whichever they are."""
     counts, answer = survivors(subject.value(call)), subject.answer(call)
     undecided = np.isinf(answer.budget)

@@ -26,6 +26,7 @@ from inferspec.conformance.inputs.sampling_logits import (
     faint,
     far_out,
     fine,
+    neighbours,
     partly_hidden,
     past_float16,
     ranked,
@@ -88,6 +89,15 @@ def test_logits_far_from_zero_and_close_to_each_other_are_filtered_by_their_diff
 )
 def test_logits_of_bfloat16_that_float16_does_not_hold_are_filtered_by_their_differences(subject, call):
     gives_a_right_set(subject, call.having(top_p=0.5))
+
+
+@requirement(
+    spec.SAMP_11,
+    call=filter_calls(top_k=[True], top_p=[False], values=neighbours, sizes=(24, 12, 300), limits=(1,)),
+    share=0.15,
+)
+def test_top_k_tells_logits_apart_by_their_last_bit(subject, call):
+    subject.agrees(call)
 
 
 @requirement(spec.SAMP_11, call=filter_calls(values=partly_hidden))

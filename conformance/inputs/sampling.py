@@ -290,14 +290,26 @@ def border_draws(pick: Pick, sizes: tuple[int, ...] = (4, 2, 8)) -> Call:
     return pick.call(SAMPLER, temperature=temperature(pick, "one"), logits=logits, uniform=uniform)
 
 
+SUMMED = (0.75, 0.6, 0.9)
+"""Where top_p cuts sums of thousands of probabilities."""
+
+MILLIONTHS: dict[str, Any] = {"sizes": (151936, LARGEST), "ratios": (8.0, 12.0), "cuts": (0.95, 0.97)}
+"""Thousands of ids that have less than a millionth each, and together a twelfth: some of them are among those that reach top_p."""
+
+
 @calls
-def summed_filters(pick: Pick, sizes: tuple[int, ...] = HUGE) -> Call:
+def summed_filters(
+    pick: Pick,
+    sizes: tuple[int, ...] = HUGE,
+    ratios: tuple[float, ...] = (0.2, 0.5, 1.0),
+    cuts: tuple[float, ...] = SUMMED,
+) -> Call:
     """top_p in the middle of a sum of thousands of probabilities."""
     dtype = pick("dtypes")
     lead = tuple(pick("leading_dims"))
     shape = (*(1 for _ in lead), pick.upto("vocabulary", *sizes))
     pick.features["top_p"], pick.features["top_k"] = True, False
-    return pick.call(FILTER, logits=round_to(shares(pick, shape), dtype), top_p=pick.one_of(0.75, 0.6, 0.9))
+    return pick.call(FILTER, logits=round_to(shares(pick, shape, ratios), dtype), top_p=pick.one_of(*cuts))
 
 
 def temperature(pick: Pick, *kinds: str) -> float:
@@ -388,9 +400,23 @@ def summed_draws(pick: Pick, sizes: tuple[int, ...] = HUGE, nuclei: bool = False
     shape = (*(1 for _ in lead), pick.upto("vocabulary", *sizes))
     pick.features["generators"] = "given"
     logits = round_to(shares(pick, shape), dtype)
-    chosen = {"top_p": pick.one_of(0.75, 0.6, 0.9)} if nuclei and pick("top_p") else {}
+    chosen = {"top_p": pick.one_of(*SUMMED)} if nuclei and pick("top_p") else {}
     heat = at_one(pick)
     return pick.call(SAMPLER, temperature=heat, **chosen, logits=logits, uniform=uniforms(pick, shape[:-1]))
+
+
+@calls
+def late_draws(pick: Pick) -> Call:
+    """A draw from MILLIONTHS by a number near 1, which gives one of the many: the likely one is the first."""
+    dtype, lead, size = pick("dtypes"), tuple(pick("leading_dims")), pick.upto("vocabulary", *MILLIONTHS["sizes"])
+    pick.features |= {"generators": "given", "top_k": False, "top_p": True}
+    row = np.zeros(size)
+    row[0] = round(math.log(size * pick.one_of(*MILLIONTHS["ratios"])) * 4) / 4
+    shape = tuple(1 for _ in lead)
+    numbers = round_to(np.full(shape, 1.0 - 2.0**-7), pick("uniform_dtypes"))
+    logits = tiled(round_to(row, dtype), shape)
+    top_p = pick.one_of(*MILLIONTHS["cuts"])
+    return pick.call(SAMPLER, temperature=at_one(pick), top_p=top_p, logits=logits, uniform=numbers)
 
 
 @calls

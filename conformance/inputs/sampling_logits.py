@@ -60,6 +60,18 @@ def near(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return x
 
 
+def neighbours(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
+    """Logits apart from each other, but for one in each row that is the largest number of the dtype below the largest."""
+    x, top = apart(pick, shape), pick.one_of(0.75, 1.5, 3.0)
+    x += top - x.max(axis=-1, keepdims=True)
+    if shape[-1] > 1:
+        rows = x.reshape(-1, shape[-1])
+        best, each = rows.argmax(axis=-1), np.arange(len(rows))
+        step = 2 * unit_roundoff(pick.features["dtypes"]) * 2.0 ** math.floor(math.log2(top))
+        rows[each, (best + pick.random.integers(1, shape[-1], len(rows))) % shape[-1]] = top - step
+    return x
+
+
 def tiers(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     """Equal logits in tiers that end where LIMITS do: those cuts are decisive, and no id is much likelier than another."""
     rows = math.prod(shape[:-1])
@@ -262,10 +274,11 @@ def nearly_alike(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
     return sloping(pick, shape) + pick.one_of(23.5, -23.0)
 
 
-def shares(pick: Pick, shape: tuple[int, ...]) -> np.ndarray:
-    """One id with a part of the mass, many alike with the rest: sums of thousands of equal addends."""
+def shares(pick: Pick, shape: tuple[int, ...], ratios: tuple[float, ...] = (0.2, 0.5, 1.0)) -> np.ndarray:
+    """One id with a part of the mass, many alike with the rest: sums of thousands of equal addends. ratios: of its mass to
+    that of all others."""
     x = np.zeros(shape)
     for row in x.reshape(-1, shape[-1]):
         # In bfloat16 a running sum stops growing at 256 addends.
-        row[pick.random.integers(shape[-1])] = round(math.log(shape[-1] * pick.one_of(0.2, 0.5, 1.0)) * 4) / 4
+        row[pick.random.integers(shape[-1])] = round(math.log(shape[-1] * pick.one_of(*ratios)) * 4) / 4
     return x

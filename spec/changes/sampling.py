@@ -141,6 +141,22 @@ def not_beside(top_k: int) -> Change:
     return {"top_p": top_p}
 
 
+def log_probabilities(z: np.ndarray, a: Arguments) -> np.ndarray:
+    """Logits less the logarithm of the sum of their exponentials, in their dtype, which may leave neighbours equal."""
+    top = z.max(axis=-1, keepdims=True)
+    total = top + np.log(np.exp(z - top).sum(axis=-1, keepdims=True))
+    with np.errstate(over="ignore"):
+        return f64(round_to(z - total, a.logits.dtype.name))
+
+
+def without_millionths(self: Any, x: np.ndarray, order: np.ndarray, kept: Mask, a: Arguments) -> Mask:
+    """Ids of less than a millionth of the probability are not looked at, but for the first."""
+    weights = self.weights(x, kept)
+    likely = (weights >= 1e-6 * weights.sum(-1, keepdims=True)) | (np.arange(x.shape[-1]) == order[:, :1])
+    left = Filtering.top_p(self, x, order, kept, a)
+    return left if a.top_p == 1 else left & likely
+
+
 def shares_of_both_in(dtype: str | None) -> Change:
     """Where there is a top_k too, top_p sees probabilities in a dtype, that of the logits for None."""
 
@@ -258,6 +274,10 @@ def greedy_in(dtype: str) -> Any:
             return Sampler.greedy(self, f64(round_to(z, dtype)), kept, a)
 
     return greedy
+
+
+def greedy_of_log_probabilities(self: Sampler, z: np.ndarray, kept: Mask, a: Arguments) -> np.ndarray:
+    return Sampler.greedy(self, log_probabilities(z, a), kept, a)
 
 
 def or_one(self: Sampler, a: Arguments) -> Any:

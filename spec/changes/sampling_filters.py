@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inferspec.spec.changes.linear import rounded
-from inferspec.spec.changes.sampling import in_order, last_of_equals, running_in, with_logits
+from inferspec.spec.changes.sampling import in_order, last_of_equals, log_probabilities, running_in, with_logits
 from inferspec.spec.contract import Arguments, Change, Operation
 from inferspec.spec.mistakes import first_of
 from inferspec.spec.numerics import f64, largest, round_to
@@ -120,6 +120,10 @@ def bucket_of_4096(self: Filtering, z: np.ndarray, order: np.ndarray, a: Argumen
             left[:] = bucket > last
             left[best[: k - left.sum()]] = True
     return kept
+
+
+def of_log_probabilities(self: Filtering, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:
+    return Filtering.top_k(self, z, Filtering.order(self, log_probabilities(z, a)), a)
 
 
 def in_buckets(self: Filtering, z: np.ndarray, order: np.ndarray, a: Arguments) -> Mask:

@@ -16,6 +16,13 @@ from inferspec.spec.sampling import ANY_OF_EQUALS, BY_ORDER, Sampler
 
 _SAMPLERS = (
     Fault(
+        "sampler-without-millionths",
+        "ids of less than a millionth of the probability are not among those that reach top_p",
+        spec.SAMP_29,
+        {"top_p": changes.without_millionths},
+        "https://github.com/turboderp-org/exllamav2/commit/92a9828450ee9351078d00f33c741b6b47967afc",
+    ),
+    Fault(
         "sampler-top-p-exactly-reached",
         "where p is reached exactly one id more is drawn: <= for <",
         spec.SAMP_48,
@@ -35,6 +42,13 @@ _SAMPLERS = (
         spec.SAMP_21,
         {"greedy": changes.bfloat16_minus_zero_below_zero},
         "https://github.com/tenstorrent/tt-metal/issues/55346",
+    ),
+    Fault(
+        "greedy-of-log-probabilities",
+        "logits are normalised in their dtype first, which may leave neighbours equal",
+        spec.SAMP_21,
+        {"greedy": changes.greedy_of_log_probabilities},
+        "https://github.com/ml-explore/mlx-examples/commit/3d793ecf6887512fd81f0f0c6bd156c06a6eaf88",
     ),
     *(
         Fault(

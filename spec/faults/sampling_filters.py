@@ -387,6 +387,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/NVIDIA/Megatron-LM/pull/7182",
     ),
     Fault(
+        "top-p-without-millionths",
+        "ids of less than a millionth of the probability are not among those that reach top_p",
+        spec.SAMP_09,
+        {"top_p": samplers.without_millionths},
+        "https://github.com/turboderp-org/exllamav2/commit/92a9828450ee9351078d00f33c741b6b47967afc",
+    ),
+    Fault(
         "top-p-differences-in-dtype",
         "the largest logit is subtracted in the dtype of the logits",
         spec.SAMP_09,
@@ -434,6 +441,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_11,
         {"weights": samplers.without_shift},
         f"{MLX}/commit/d935276de",
+    ),
+    Fault(
+        "top-k-of-log-probabilities",
+        "top_k compares logarithms of probabilities in the dtype of the logits, which may leave neighbours equal",
+        spec.SAMP_11,
+        {"top_k": changes.of_log_probabilities},
+        "https://github.com/ml-explore/mlx-examples/commit/db109184b7f23ce3166c6cfd4682b092b4bdfbb6",
     ),
     Fault(
         "top-p-by-float32-logarithm",
