@@ -48,8 +48,7 @@ EXAMPLES = {name: source.build(Pick(_simplest, CONTRACT.envelope), layers=(1,)) 
 
 def _without(field: str, envelope: Envelope) -> Call:
     """A call of a model whose config lacks a field."""
-    asked = {"heads": [(1, 1), (2, 2), (3, 3)], "rope": ["rope_theta"]}
-    call = plainest(any_forward_calls, _choices, asked, envelope)
+    call = plainest(any_forward_calls, _choices, {"heads": [(1, 1), (2, 2), (3, 3)], "rope": ["rope_theta"]}, envelope)
     return call.having(config={key: x for key, x in call.arguments["config"].items() if key != field})
 
 
