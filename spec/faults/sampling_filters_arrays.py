@@ -1,0 +1,266 @@
+"""Mistakes in what filters read and write: rows beside each other, views, dtypes, what is changed, and what is kept."""
+
+from __future__ import annotations
+
+from inferspec.spec import sampling_sentences as spec
+from inferspec.spec.changes import sampling as samplers
+from inferspec.spec.changes import sampling_filters as changes
+from inferspec.spec.contract import Fault
+from inferspec.spec.faults.sampling_sources import MLX_LM, SEEN
+from inferspec.spec.faults.sources import BACKWARD_ROWS, COURSE_GAP, FLASHINFER, TIRED
+from inferspec.spec.mistakes import (
+    first_row_for_all,
+    ignores_strides,
+    leaves_unwritten,
+    only_where,
+    promotes,
+    promotes_where,
+    remembers,
+    rows_in_order_of_memory,
+    unguarded,
+)
+
+PAST_32: tuple[Fault, ...] = (
+    Fault(
+        "filter-strides-past-32",
+        "where top_k leaves more than 32, logits are read as if they were contiguous",
+        spec.SAMP_15,
+        only_where(samplers.of_more_than_32, ignores_strides("logits")),
+        "PROPERTIES X1, X2",
+    ),
+    Fault(
+        "filter-promotes-past-32",
+        "where top_k leaves more than 32, the result comes back in float32",
+        spec.SAMP_16,
+        promotes_where(samplers.of_more_than_32),
+        "PROPERTIES X2, X4",
+    ),
+    Fault(
+        "filter-in-place-past-32",
+        "where top_k leaves more than 32, -inf is written into the caller's logits",
+        spec.SAMP_17,
+        only_where(samplers.of_more_than_32, {"respond": changes.in_place}),
+        SEEN,
+    ),
+    Fault(
+        "filter-rows-past-128-of-dozens",
+        "where top_k leaves more than 32, rows past 128 keep the ids of the first one",
+        spec.SAMP_12,
+        samplers.rows_past_128(of_dozens=True),
+        "PROPERTIES X2, SA5",
+    ),
+    Fault(
+        "top-p-wide-of-the-whole-past-32",
+        "of more than 8192 ids, where top_k leaves more than 32, top_p counts the probability that it took away",
+        spec.SAMP_08,
+        samplers.wide(samplers.past_32(samplers.of_the_whole_mass)),
+        "PROPERTIES SA4, X2",
+    ),
+    Fault(
+        "top-p-wide-empty",
+        "of more than 8192 ids none survives a top_p below a thousandth of the first one's probability",
+        spec.SAMP_06,
+        samplers.wide({"top_p": changes.none_of_the_smallest}),
+        f"{MLX_LM}/pull/1912",
+    ),
+)
+
+FAULTS: tuple[Fault, ...] = (
+    Fault(
+        "filter-wide-rows-past-64",
+        "of more than 1024 ids, rows past 64 keep the ids of the first one",
+        spec.SAMP_12,
+        samplers.wide_rows_past_64(),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-no-rows-promote",
+        "no rows come back in float32",
+        spec.SAMP_16,
+        promotes_where(lambda a: not a.logits.size),
+        "PROPERTIES X4",
+    ),
+    Fault(
+        "filter-keeps-what-it-refused",
+        "a top_p that was refused serves the next call, which filters nothing",
+        spec.SAMP_18,
+        changes.keeps_what_it_refused(),
+        TIRED,
+    ),
+    Fault(
+        "filter-first-row-for-all",
+        "the first row of the batch serves all",
+        spec.SAMP_12,
+        first_row_for_all("logits"),
+        TIRED,
+    ),
+    Fault(
+        "filter-rows-past-256",
+        "rows past 256 are not written",
+        spec.SAMP_12,
+        leaves_unwritten(lambda out: out[..., :256, :] if out.ndim > 1 else out),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-rows-past-65535",
+        "rows past 65535 come back as they are: a grid has no more",
+        spec.SAMP_12,
+        changes.filtered_rows(65535),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-wide-batches-unfiltered",
+        "more than eight rows of more than 4096 ids come back as they are",
+        spec.SAMP_12,
+        {"respond": changes.wide_batches_unfiltered},
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "top-k-first-threshold",
+        "the k-th largest logit of the first row cuts all rows",
+        spec.SAMP_12,
+        {"top_k": changes.first_threshold},
+        f"{MLX_LM}/commit/7661de1f",
+    ),
+    Fault(
+        "top-p-sums-the-batch",
+        "the running sum goes on from row to row",
+        spec.SAMP_12,
+        {"before": changes.batch_sums},
+        f"{MLX_LM}/commit/2922cb4f",
+    ),
+    Fault(
+        "filter-shifts-by-the-batch",
+        "the largest logit of the batch is subtracted from all rows, not each row's own",
+        spec.SAMP_12,
+        {"weights": samplers.shifted_by_the_batch},
+        "PROPERTIES SA5, SA8",
+    ),
+    Fault(
+        "filter-one-broken-for-all",
+        "one row without a distribution leaves the batch unfiltered",
+        spec.SAMP_13,
+        {"rows": samplers.one_broken_for_all},
+        "PROPERTIES SA8",
+    ),
+    Fault(
+        "filter-broken-row-nan",
+        "a row without a distribution comes back full of NaN",
+        spec.SAMP_14,
+        {"respond": changes.nothing_of_a_broken_row},
+        f"{FLASHINFER}/commit/1b9ba2541",
+    ),
+    Fault(
+        "filter-backward-rows",
+        "rows of logits that lie backwards are read in the order in which they lie",
+        spec.SAMP_15,
+        rows_in_order_of_memory("logits"),
+        BACKWARD_ROWS,
+    ),
+    Fault(
+        "filter-strides",
+        "logits are read as if they were contiguous",
+        spec.SAMP_15,
+        ignores_strides("logits"),
+        "PROPERTIES SA3",
+    ),
+    Fault("filter-promotes", "the result comes back in float32", spec.SAMP_16, promotes(), COURSE_GAP),
+    Fault(
+        "filter-squeezes",
+        "a batch of one loses its axis",
+        spec.SAMP_16,
+        {"respond": changes.squeezed},
+        f"{MLX_LM}/commit/2922cb4f",
+    ),
+    Fault(
+        "filter-in-place",
+        "-inf is written into the caller's logits",
+        spec.SAMP_17,
+        {"respond": changes.in_place},
+        SEEN,
+    ),
+    Fault(
+        "filter-stale-scratch",
+        "what an earlier call filtered out stays filtered out",
+        spec.SAMP_18,
+        {"respond": changes.stale_survivors},
+        f"{FLASHINFER}/commit/6ba8058bd",
+    ),
+    Fault(
+        "filter-remembers",
+        "a result cached by shape serves other logits",
+        spec.SAMP_18,
+        remembers("logits"),
+        f"{FLASHINFER}/commit/82784bb11",
+    ),
+    Fault(
+        "filter-any-top-p",
+        "any top_p is compared as it is",
+        spec.SAMP_19,
+        unguarded("guard_top_p"),
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "filter-any-limit",
+        "a limit below -1 counts from the end",
+        spec.SAMP_20,
+        {"guard_top_k": lambda self, a: None, "limit": changes.negative_from_the_end},
+        "PROPERTIES X9",
+    ),
+    Fault(
+        "filter-rows-past-8-of-50000",
+        "of vocabularies of 50,000 ids and more eight rows at most are filtered",
+        spec.SAMP_12,
+        samplers.wide({"respond": changes.eight_rows}, 50_000),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-wide-rows-past-8",
+        "of vocabularies of more than 8192 ids eight rows at most are filtered",
+        spec.SAMP_12,
+        samplers.wide({"respond": changes.eight_rows}),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-equals-beside-broken",
+        "where a row of the batch has no distribution the highest of equal ids survive",
+        spec.SAMP_13,
+        {"survivors": changes.equals_beside_broken},
+        "PROPERTIES SA3, SA8",
+    ),
+    Fault(
+        "filter-wide-broken-for-all",
+        "of more than 8192 ids one row without a distribution leaves the batch unfiltered",
+        spec.SAMP_13,
+        samplers.wide({"rows": samplers.one_broken_for_all}),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-single-candidate-strides",
+        "where one candidate is asked for, logits are read as if they were contiguous",
+        spec.SAMP_15,
+        only_where(lambda a: a.top_k == 1, ignores_strides("logits")),
+        "PROPERTIES X1, SA3",
+    ),
+    Fault(
+        "filter-wide-strides",
+        "more than 1024 logits are read as if they were contiguous",
+        spec.SAMP_15,
+        samplers.wide({"respond": samplers.wide_strides}, 1024),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-wide-in-place",
+        "-inf is written into the caller's logits where they are more than 1024",
+        spec.SAMP_17,
+        samplers.wide({"respond": changes.in_place}, 1024),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "filter-wide-stale-scratch",
+        "of more than 8192 ids what an earlier call filtered out stays filtered out",
+        spec.SAMP_18,
+        samplers.wide({"respond": changes.stale_survivors}),
+        "PROPERTIES X2",
+    ),
+)
