@@ -6,18 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from inferspec.conformance.inputs.sampling import ONE_AXIS, tempered_nuclei
+from inferspec.conformance.calls import VIEWS
+from inferspec.conformance.inputs.sampling import BATCHES, FEW, LARGEST, ONE_AXIS, tempered_nuclei
 from inferspec.conformance.inputs.sampling_generators import (
     FEW_DRAWS,
     RARE_DRAWS,
+    certain_rows,
+    cold_rows,
     fixed,
     many_rows,
     one_and_many,
     rare_ids,
+    thousands_left,
     unlikely_last,
 )
 from inferspec.conformance.judging.trial import Nonconformance
 from inferspec.conformance.properties.sampling import chooses, fitting
+from inferspec.conformance.strategies import bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
@@ -41,6 +46,8 @@ SEEDED: dict[str, Any] = {
     "draws": FEW_DRAWS,
     "leading_dims": ONE_AXIS,
 }
+STRIDED = [view for view in VIEWS if view != "broadcast"]
+"""A row of equal logits has none that is certain."""
 ALARM = FALSE_ALARM / STATISTICAL_CHECKS
 
 
@@ -196,6 +203,58 @@ def test_each_likely_id_that_the_filters_leave_is_drawn_by_a_generator_of_its_ow
             raise Nonconformance(f"in {len(ids)} rows id {missing[0]}, of probability {share:.3g}, does not come", call)
 
 
+@requirement(spec.SAMP_24)
+def test_ids_of_a_generator_of_its_own_come_from_all_thousands_that_a_filter_leaves(subject):
+    for call in fixed(
+        subject, thousands_left(generators=["own"], temperatures=["one"], leading_dims=ONE_AXIS, draws=48), 2
+    ):
+        ids, chances = _drawn(subject, call)
+        late = np.argsort(-chances, kind="stable")[1024:]
+        if sure_to_come(len(ids), chances[late].sum(keepdims=True), ALARM).all() and not np.isin(ids, late).any():
+            raise Nonconformance(f"in {len(ids)} rows only ids of the 1024 likeliest come, of {len(chances)}", call)
+
+
+@requirement(spec.SAMP_27, call=certain_rows(generators=["own"], leading_dims=BATCHES), share=0.1)
+def test_each_row_is_drawn_by_a_generator_of_its_own_from_its_own_logits(subject, call):
+    gives_the_certain(subject, call)
+
+
+@requirement(spec.SAMP_28)
+def test_ids_of_a_generator_of_its_own_are_those_of_low_temperatures_too(subject):
+    for call in fixed(
+        subject, cold_rows(generators=["own"], temperatures=["other"], leading_dims=ONE_AXIS, draws=2000), 1
+    ):
+        ids, chances = _drawn(subject, call)
+        rare = np.arange(len(chances)) != np.argmax(chances)
+        seen, most = int(rare[ids].sum()), most_draws(len(ids), float(chances[rare].sum()), ALARM)
+        if seen > most:
+            raise Nonconformance(
+                f"ids of probability {chances[rare].sum():.2g} come {seen} times, at most {most} may", call
+            )
+
+
+@requirement(spec.SAMP_29, call=certain_rows(generators=["own"], leading_dims=FEW, sizes=(151936, LARGEST)), share=0.05)
+def test_ids_of_a_large_vocabulary_are_drawn_by_a_generator_of_its_own(subject, call):
+    gives_the_certain(subject, call)
+
+
+@requirement(spec.SAMP_32, call=in_views(certain_rows(generators=["own"]), "logits", views=STRIDED), share=0.2)
+def test_a_generator_of_its_own_draws_from_strided_logits_as_from_their_copy(subject, call):
+    gives_the_certain(subject, call)
+
+
+@requirement(spec.SAMP_32, call=certain_rows(generators=["own"], leading_dims=BATCHES), share=0.1)
+def test_a_generator_of_its_own_draws_from_rows_that_lie_backwards(subject, call):
+    gives_the_certain(subject, bottom_up(call, "logits"))
+
+
+@requirement(spec.SAMP_35, call=certain_rows(generators=["own"]), share=0.1)
+def test_each_draw_of_a_generator_of_its_own_is_from_the_logits_of_its_call(subject, call):
+    other = call.having(logits=np.roll(call.arguments["logits"], 1, axis=-1))
+    for asked in (call, other, call):
+        gives_the_certain(subject, asked.kept(0))
+
+
 @requirement(spec.SAMP_51)
 def test_samplers_without_a_seed_do_not_begin_alike(subject):
     for call in fixed(subject, many_rows(**OWN, leading_dims=ONE_AXIS, draws=2000, rows=(2000,)), 1):
@@ -248,6 +307,17 @@ def test_rows_of_a_seed_do_not_all_get_one_number(subject):
             if (ids == ids[0]).all() and _same_by_chance(subject, call) ** (len(ids) // 2) < ALARM:
                 raise Nonconformance("all rows get the same id", call.having(seed=seed))
             repeats_nothing(subject, call.having(seed=seed), ids)
+
+
+def gives_the_certain(subject, call):
+    """Each row gives the id that is as good as certain."""
+    ids, right = chooses(subject, call), np.argmax(f64(call.arguments["logits"]), axis=-1)
+    if (wrong := f64(ids) != right).any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise Nonconformance(
+            f"row {place} gives id {int(ids[place])}, where id {int(right[place])} is certain; {int(wrong.sum())} of {wrong.size} rows wrong",
+            call,
+        )
 
 
 def repeats_nothing(subject, call, ids):

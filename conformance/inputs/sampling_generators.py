@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.sampling import SAMPLER, at_one, filters, temperature, tiled
+from inferspec.conformance.inputs.sampling import ROWS, SAMPLER, at_one, filters, shaped, temperature, tiled
 from inferspec.conformance.inputs.sampling_logits import apart
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.strategies import Calls, Pick, calls
@@ -68,6 +68,42 @@ def unlikely_last(pick: Pick) -> Call:
     pick.features["generators"], heat = "own", at_one(pick)
     row = np.array([0.0, -0.25, -0.5, -0.75, -7.5])
     return pick.call(SAMPLER, temperature=heat, logits=tiled(round_to(row, dtype), (RARE_DRAWS,)))
+
+
+CERTAIN = 250.0
+"""How far an id lies above all others that comes whatever the numbers are: at a temperature of 2, by e^-125."""
+
+
+@calls
+def certain_rows(pick: Pick, sizes: tuple[int, ...] = (12, 5, 24, 300), rows: tuple[int, ...] = ROWS) -> Call:
+    """Rows of which one id each is as good as certain: what is routed shows in a single draw."""
+    logits = shaped(pick, apart, sizes, rows)
+    pick.features["generators"] = "own"
+    flat = logits.reshape(-1, logits.shape[-1])
+    for row in flat:
+        row[pick.random.integers(len(row))] += CERTAIN
+    heat = temperature(pick, "one", "power of two", "other")
+    return pick.call(SAMPLER, temperature=heat, logits=flat.reshape(logits.shape))
+
+
+@calls
+def thousands_left(pick: Pick, rows: int = 48) -> Call:
+    """Thousands of ids about as likely as each other, all of which a filter leaves."""
+    dtype, size = pick("dtypes"), pick.upto("vocabulary", 5000, 9000)
+    pick.features["generators"], heat = "own", at_one(pick)
+    row = pick.random.permutation(np.linspace(0.0, -0.5, size))
+    chosen = {"top_k": size - 1} if pick("top_k") else {"top_p": 0.99} if pick("top_p") else {}
+    return pick.call(SAMPLER, temperature=heat, **chosen, logits=tiled(round_to(row, dtype), (rows,)))
+
+
+@calls
+def cold_rows(pick: Pick) -> Call:
+    """Logits near each other at a temperature so low that the lower ones hardly ever come."""
+    dtype = pick("dtypes")
+    pick.features["generators"] = "own"
+    pick.features["temperatures"] = "other"
+    row = pick.random.permutation([0.0, -1 / 32, -1 / 32, -1.0])
+    return pick.call(SAMPLER, temperature=0.001, logits=tiled(round_to(row, dtype), (2000,)))
 
 
 def fixed(subject: Trial, source: Calls, count: int) -> Iterator[Call]:

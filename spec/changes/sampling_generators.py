@@ -193,6 +193,28 @@ def floored_probabilities(self: Sampler, weights: np.ndarray, uniform: np.ndarra
     return Sampler.ids(self, np.where(weights > 0, weights + 1e-4, 0.0), uniform, a)
 
 
+def draws_by_itself(a: Arguments) -> bool:
+    """Whether a sampler draws from a generator of its own."""
+    return a.uniform is None and a.temperature > 0
+
+
+def own_limit(most: int) -> Callable[..., int]:
+    """No more than so many ids are looked at, where the numbers are the sampler's own."""
+    return lambda self, a: min(Sampler.limit(self, a), most) if draws_by_itself(a) else Sampler.limit(self, a)
+
+
+def own_floor(least: float) -> Callable[..., np.ndarray]:
+    return lambda self, z, a: z / (max(a.temperature, least) if a.uniform is None else a.temperature)
+
+
+def own_ids_wrapped(bits: int) -> Callable[..., np.ndarray]:
+    def ids(self: Sampler, weights: np.ndarray, uniform: np.ndarray, a: Arguments) -> np.ndarray:
+        found = Sampler.ids(self, weights, uniform, a)
+        return found & (2**bits - 1) if a.uniform is None else found
+
+    return ids
+
+
 def own_tempered(factor: float) -> Change:
     return {"tempered": lambda self, z, a: z / a.temperature / (factor if a.uniform is None else 1.0)}
 

@@ -10,7 +10,8 @@ from inferspec.spec.changes import sampling_generators as changes
 from inferspec.spec.changes import threads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.sampling_sources import COURSE_REPO, VLLM_METAL
-from inferspec.spec.faults.sources import FLASHINFER, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FLASHINFER, TIRED
+from inferspec.spec.mistakes import first_row_for_all, ignores_strides, only_where, remembers, rows_in_order_of_memory
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -252,5 +253,54 @@ FAULTS: tuple[Fault, ...] = (
         spec.SAMP_42,
         {"uniforms": changes.seeded_blocks},
         "PROPERTIES SA9",
+    ),
+    Fault(
+        "own-top-k-at-most-1024",
+        "ids are drawn from no more than 1024, by a generator of its own",
+        spec.SAMP_24,
+        {"limit": changes.own_limit(1024)},
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "own-logits-of-the-first-row",
+        "all rows are drawn from the logits of the first by a generator of its own",
+        spec.SAMP_27,
+        only_where(changes.draws_by_itself, first_row_for_all("logits")),
+        TIRED,
+    ),
+    Fault(
+        "own-temperature-floor",
+        "a temperature below 0.01 counts as 0.01, where a sampler draws by itself",
+        spec.SAMP_28,
+        {"tempered": changes.own_floor(0.01)},
+        "https://github.com/vllm-project/vllm, SamplingParams (on purpose, with a warning)",
+    ),
+    Fault(
+        "own-ids-of-16-bits",
+        "ids that a generator of its own gives are kept in 16 bits",
+        spec.SAMP_29,
+        {"ids": changes.own_ids_wrapped(16)},
+        "PROPERTIES X8",
+    ),
+    Fault(
+        "own-strides",
+        "logits are read as if they were contiguous, where a sampler draws by itself",
+        spec.SAMP_32,
+        only_where(changes.draws_by_itself, ignores_strides("logits")),
+        "PROPERTIES X2",
+    ),
+    Fault(
+        "own-backward-rows",
+        "rows of logits that lie backwards are read in the order in which they lie, where a sampler draws by itself",
+        spec.SAMP_32,
+        only_where(changes.draws_by_itself, rows_in_order_of_memory("logits")),
+        BACKWARD_ROWS,
+    ),
+    Fault(
+        "own-remembers-logits",
+        "probabilities cached by shape serve other logits, where a sampler draws by itself",
+        spec.SAMP_35,
+        only_where(changes.draws_by_itself, remembers("logits")),
+        f"{FLASHINFER}/commit/82784bb11",
     ),
 )
