@@ -30,7 +30,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("own-id-before", "the id before the right one is drawn", spec.SAMP_40, {"ids": changes.next_in_own}, TIRED),
     Fault(
-        "own-numbers-to-0.9998",
+        "own-numbers-short-of-one",
         "the generator's numbers end at 0.9998, and the last and least likely ids never come",
         spec.SAMP_40,
         changes.numbers_to(0.9998),
