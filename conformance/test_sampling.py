@@ -86,7 +86,9 @@ def test_temperature_0_gives_the_largest_of_near_logits(subject, call):
 
 
 @requirement(
-    spec.SAMP_21, call=greedy_calls(temperatures=["greedy"], values=neighbours, sizes=(24, 12, 300)), share=0.15
+    spec.SAMP_21,
+    call=greedy_calls(temperatures=["greedy"], values=neighbours, sizes=(24, 12, 300), dtypes=HALF),
+    share=0.15,
 )
 def test_temperature_0_gives_the_largest_logit_by_its_last_bit(subject, call):
     subject.agrees(call)

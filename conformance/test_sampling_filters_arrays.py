@@ -48,7 +48,7 @@ from inferspec.conformance.properties.sampling_filters import (
     gives_a_right_set,
     gives_the_set_of_the_copy,
 )
-from inferspec.conformance.strategies import among, bottom_up, in_views
+from inferspec.conformance.strategies import HALF, among, bottom_up, in_views
 from inferspec.conformance.suite import requirement
 from inferspec.spec import sampling_sentences as spec
 from inferspec.spec.numerics import (
@@ -93,7 +93,7 @@ def test_logits_of_bfloat16_that_float16_does_not_hold_are_filtered_by_their_dif
 
 @requirement(
     spec.SAMP_11,
-    call=filter_calls(top_k=[True], top_p=[False], values=neighbours, sizes=(24, 12, 300), limits=(1,)),
+    call=filter_calls(top_k=[True], top_p=[False], values=neighbours, sizes=(24, 12, 300), limits=(1,), dtypes=HALF),
     share=0.15,
 )
 def test_top_k_tells_logits_apart_by_their_last_bit(subject, call):

@@ -26,6 +26,7 @@ UNASKED = {
     "test_ids_are_drawn_from_all_where_the_limit_is_larger_than_the_vocabulary": LIMIT,
     "test_the_only_id_of_a_row_is_drawn_whatever_the_limit": LIMIT,
     "test_the_smallest_top_p_leaves_the_most_likely_id": "the text counts in float32, where the smallest top_p is 0",
+    "test_temperature_0_gives_the_largest_logit_by_its_last_bit": "the text's sampler is given log-probabilities",
     "test_no_rows_give_no_ids": "the text has no log-probabilities of no row",
 }
 REACHED = {"SAMP-48": "the text of this edition does not say what is left where ids reach top_p exactly"}
