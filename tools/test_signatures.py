@@ -171,6 +171,21 @@ def test_a_bias_called_b_is_the_bias(folder, more):
     assert found.tolist() == [[4] * 4] * 2
 
 
+@pytest.mark.parametrize(
+    ("own", "names"),
+    [
+        ("a, b", {"x": "a", "weight": "b"}),
+        ("a, b, c=None", {"x": "a", "weight": "b"}),
+        ("x, w, b", {"x": "x", "weight": "w", "bias": "b"}),
+        ("x, w, *, b", {"x": "x", "weight": "w", "bias": "b"}),
+        ("x, w, bias=None, b=None", {"x": "x", "weight": "w", "bias": "bias"}),
+    ],
+)
+def test_a_letter_is_an_option_behind_what_must_be_given_where_nothing_has_the_option_s_own_name(folder, own, names):
+    module(folder, f"def linear({own}): return x")
+    assert load("mine").targets["linear"].call_names == names
+
+
 def test_what_other_arguments_tell_is_not_put_where_another_name_stands(folder):
     module(folder, "def rope(x, offset=None, theta=10000): return x + theta")
     assert called(load("mine"), "RoPE", x=ONES, dims=4, max_positions=9, base=10000).max() == 10001

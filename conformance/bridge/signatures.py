@@ -184,13 +184,30 @@ class _Matching:
         return [name for name, d in self.parameters.items() if d is REQUIRED and name not in self.found]
 
     @property
+    def required(self) -> list[str]:
+        """Those of them that no other argument implies."""
+        return [name for name in self.lacking if name not in self.implied]
+
+    @property
     def free(self) -> list[inspect.Parameter]:
         """What could be given by position, and is nothing of the contract so far."""
         return [p for p in self.own if p not in self.found.values() and p.kind is not p.KEYWORD_ONLY]
 
     def _find_by_name(self) -> None:
-        for p in self.own:
-            self.found |= {name: p for name in self.parameters if p.name in (name, *SYNONYMS.get(name, ()))}
+        """The contract's own names first, and other names of what must be given before those of options."""
+        named = {p.name: p for p in self.own}
+        self.found = {name: named[name] for name in self.parameters if name in named}
+        for name in sorted(self.parameters, key=lambda name: self.parameters[name] is not REQUIRED):
+            others = [named[own] for own in SYNONYMS.get(name, ()) if own in named]
+            left = [p for p in others if p not in self.found.values() and not self._says_less_than_its_place(p, name)]
+            if name not in self.found and left:
+                self.found[name] = left[0]
+
+    def _says_less_than_its_place(self, own: inspect.Parameter, name: str) -> bool:
+        """Whether it is a letter, which an option may have for a name, at a place of what must be given: the `b` of `a, b`."""
+        if len(own.name) > 1 or own.kind is own.KEYWORD_ONLY or self.parameters[name] is REQUIRED:
+            return False
+        return self.free.index(own) < len(self.required)
 
     def _find_by_likeness(self) -> None:
         for name in self.lacking:
@@ -199,7 +216,7 @@ class _Matching:
 
     def _find_in_order(self) -> None:
         """What must be given takes the next place; what is implied takes one only where more places insist than that."""
-        required = [name for name in self.lacking if name not in self.implied]
+        required = self.required
         spare = sum(p.default is p.empty for p in self.free) - len(required)
         for name in self.lacking:
             if not self.free:
@@ -233,8 +250,7 @@ class _Matching:
 
     def missing(self) -> list[str]:
         """What the contract must give and the function does not take."""
-        required = [name for name in self.lacking if name not in self.implied]
-        return [name for name in required if name not in self.names]
+        return [name for name in self.required if name not in self.names]
 
     def problem(self) -> str:
         """What keeps the contract from calling the function, in words; "" where nothing does."""
