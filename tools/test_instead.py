@@ -82,6 +82,12 @@ def test_a_generator_that_does_not_stop_at_one_id_that_comes_first_is_red(compon
     assert "failed" in found
 
 
+def test_an_id_of_numpy_is_equal_to_a_collection_of_it_alone_and_yet_one_is_given(component, opened):
+    session, found = opened("np.int64(feed[0]) == eos")
+    assert session.description.envelope == {component: {"eos_as": [ID]}}
+    assert found == {"passed"}
+
+
 @pytest.mark.parametrize("ends", ["feed[0] in eos", "feed[0] in eos[:1]", "False"])
 def test_a_generator_that_takes_several_or_stops_at_none_is_given_several(component, opened, ends):
     session, found = opened(ends, "=()")

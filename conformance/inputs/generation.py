@@ -433,15 +433,23 @@ OPTIONAL = {GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_arra
 
 
 def ending(call: Call, target: str, envelope: Envelope) -> Answers:
-    """A plain call that its second id ends, given in each of the ways."""
-    tokens, asked = call.arguments["tokens"], call.having(tokens=_as_array.arguments["tokens"])
-    plain = call if "list" in envelope["prompts"] else asked
-    ends = tuple(continuation(call.arguments[target], tokens, 2)[1:])
+    """A plain call that its second id ends, given in each of the ways. Who takes several has to answer where two are given: an id of
+    NumPy is equal to a tuple of it alone, and not to be compared with one of two."""
+    model, tokens = call.arguments[target], call.arguments["tokens"]
+    plain = call if "list" in envelope["prompts"] else call.having(tokens=_as_array.arguments["tokens"])
+    first, last = (int(id) for id in continuation(model, tokens, 2))
+    other = next(id for id in range(model["vocab_size"]) if id not in (first, last))
 
     def ended(told: Told) -> bool:
         return told["ids"].size < call.arguments["max_tokens"]
 
-    return {way: [(plain.having(eos=ends, eos_as=way), ended)] for way in EOS_AS}
+    def answered(told: Told) -> bool:
+        return True
+
+    ways = {way: [(plain.having(eos=(last,), eos_as=way), ended)] for way in EOS_AS}
+    if max(envelope["stops"], default=0) > 1:
+        ways[IDS].append((plain.having(eos=(other, last), eos_as=IDS), answered))
+    return ways
 
 
 INSTEAD = {GENERATE: {"eos_as": partial(ending, EXAMPLES[GENERATE], "model")}}
