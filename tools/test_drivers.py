@@ -476,3 +476,18 @@ def test_outputs_are_what_steps_and_runs_gave():
     engine.run()
     assert engine.output(second) == [7, 7, 7]
     assert not engine.has_unfinished
+
+
+def test_what_an_engine_tells_of_its_requests_is_not_counted():
+    class Telling(Untold):
+        def output(self, name):
+            return [8]
+
+        def finished(self, name):
+            return name == 1
+
+    engine = Counted(Telling())
+    first, second = engine.add_request([1], 1), engine.add_request([1], 1)
+    engine.step()
+    assert (engine.output(first), engine.finished(first), engine.finished(second)) == ([8], False, True)
+    assert engine.has_unfinished

@@ -12,7 +12,7 @@ from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.drivers import Handed, handed, taken
 from inferspec.spec.contract import Arguments
 from inferspec.spec.engine import Engine
-from inferspec.spec.engine_stories import Fuse, pairs_of, watch
+from inferspec.spec.engine_stories import Fuse, pairs_of, read, watch
 
 MODELS = {"qwen3": "Qwen3", "llama": "Llama"}
 
@@ -69,12 +69,13 @@ class _Used:
 
 
 class Counted(Handed):
-    """An engine that does not tell of its requests: what steps and runs give of them is counted. No id ends one."""
+    """An engine that does not tell all of its requests: what steps and runs give of them is counted. No id ends one."""
 
     def __init__(self, own: Any) -> None:
         super().__init__(own, Engine.takes)
         self.limits: dict[Any, int] = {}
         self.outputs: dict[Any, list[int]] = {}
+        self.cancelled: list[Any] = []
 
     def add_request(self, tokens: Sequence[int], max_tokens: int, **options: Any) -> Any:
         name = self.handed("add_request")(tokens, max_tokens, **options)
@@ -94,17 +95,24 @@ class Counted(Handed):
 
     def cancel(self, name: Any) -> None:
         self.handed("cancel")(name)
-        self.limits[name] = len(self.outputs[name])
+        self.cancelled.append(name)
 
-    def output(self, name: Any) -> list[int]:
-        return list(self.outputs[name])
+    def output(self, name: Any) -> Any:
+        return self.handed("output")(name) if self._tells("output") else list(self.outputs[name])
 
-    def finished(self, name: Any) -> bool:
-        return len(self.outputs[name]) >= self.limits[name]
+    def finished(self, name: Any) -> Any:
+        if self._tells("finished"):
+            return self.handed("finished")(name)
+        return name in self.cancelled or len(self.outputs[name]) >= self.limits[name]
 
     @property
-    def has_unfinished(self) -> bool:
-        return not all(self.finished(name) for name in self.limits)
+    def has_unfinished(self) -> Any:
+        if self._tells("has_unfinished"):
+            return read(self._own, "has_unfinished")
+        return not all(self.finished(name) for name in self.limits if name not in self.cancelled)
+
+    def _tells(self, method: str) -> bool:
+        return hasattr(self._own, method)
 
 
 def _is_data(name: str, value: Any) -> bool:
