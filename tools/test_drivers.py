@@ -400,6 +400,17 @@ def test_a_name_of_the_contract_that_means_something_else_moves_no_argument():
     assert handed(add_request, tokens=[1, 2], max_tokens=4) == ([1, 2], 4, None)
 
 
+def test_other_names_of_the_field_tell_the_order_too():
+    def in_the_order_of_vllm(manager, max_num_batched_tokens, max_num_seqs):
+        return manager, max_num_seqs, max_num_batched_tokens
+
+    def by_name_alone(manager, *, max_num_seqs, max_num_batched_tokens):
+        return manager, max_num_seqs, max_num_batched_tokens
+
+    for scheduler in (in_the_order_of_vllm, by_name_alone):
+        assert handed(scheduler, block_manager=7, max_requests=2, max_prefill_tokens=9) == (7, 2, 9)
+
+
 def test_a_method_is_not_taken_for_its_function_nor_a_class_for_its_objects():
     class Engine:
         def __init__(self, model): ...

@@ -101,8 +101,12 @@ def by_name(function: Callable[..., Any], names: Sequence[str]) -> dict[str, str
     own = _parameters(function) or {}
     if {p.kind for p in own.values()} == {inspect.Parameter.VAR_KEYWORD}:
         return {name: name for name in names}
-    alone = {name: name for name in names if name in own and own[name].kind is inspect.Parameter.KEYWORD_ONLY}
-    return _reordered([name for name in names if name not in alone], own) | alone
+    spelt_as = {name: spelling(function, name) or name for name in names}
+    alone = {
+        name: one for name, one in spelt_as.items() if one in own and own[one].kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    reordered = _reordered([one for name, one in spelt_as.items() if name not in alone], own)
+    return {name: reordered[one] for name, one in spelt_as.items() if one in reordered} | alone
 
 
 def _reordered(names: Sequence[str], own: Mapping[str, inspect.Parameter]) -> dict[str, str]:
