@@ -261,6 +261,19 @@ def test_masks_of_batches_are_read_through_their_strides(subject, call):
     subject.agrees(call, where=seeing(call))
 
 
+@requirement(
+    spec.ATTN_13,
+    call=in_views(
+        attention_calls(masks=ARRAYS, mask_rank=5, leading_dims=[(2, 3)], amplitude=(1.0,)),
+        "mask",
+        views=MOSTLY_SLICES,
+    ),
+    share=0.1,
+)
+def test_a_strided_mask_of_five_axes_is_read_like_its_copy(subject, call):
+    subject.agrees(call, where=seeing(call))
+
+
 @requirement(spec.ATTN_13, call=in_views(attention_calls()), share=1.5)
 def test_a_strided_argument_is_read_like_its_copy(subject, call):
     subject.agrees(call, where=seeing(call))

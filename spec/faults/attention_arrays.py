@@ -12,7 +12,7 @@ from inferspec.spec.changes import multi_head_attention as heads
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.attention_paths import of_paths
 from inferspec.spec.faults.attention_sources import ENGINEER, FLASH_ATTENTION, FLASHINFER, MLX, TINY_LLM
-from inferspec.spec.faults.sources import BACKWARD_ROWS
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FIVE_AXES
 from inferspec.spec.mistakes import (
     drifts,
     first_row_for_all,
@@ -134,6 +134,13 @@ FAULTS: tuple[Fault, ...] = (
         spec.ATTN_13,
         ignores_strides("mask"),
         MLX + "commit/005e7efa6",
+    ),
+    Fault(
+        "sdpa-five-axes-mask-strides",
+        "a mask of five axes is read as if it were contiguous",
+        spec.ATTN_13,
+        only_where(lambda a: np.ndim(a.mask) > 4, ignores_strides("mask")),
+        FIVE_AXES,
     ),
     *paths_break_promises(
         "sdpa-many-queries",
