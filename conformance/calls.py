@@ -11,7 +11,7 @@ import numpy as np
 VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast", "heads")
 """How an array argument may lie in memory, apart from a fresh contiguous copy."""
 
-RARE_VIEWS = ("row", "inserted", "half", "room", "joint", "far", "bottom-up", "beginning")
+RARE_VIEWS = ("row", "inserted", "half", "room", "joint", "far", "bottom-up", "beginning", "shifted")
 """The same, for arguments of a certain shape: only tests that name them draw these."""
 
 SAME = "same as "

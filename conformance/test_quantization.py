@@ -154,6 +154,11 @@ def test_weights_whose_rows_lie_backwards_are_quantised_like_their_copy(subject,
     round_trips(subject, bottom_up(call, "w"))
 
 
+@requirement(spec.QUANT_06, call=in_views(weights(), views=["beginning", "shifted"]), share=0.2)
+def test_weights_in_a_longer_buffer_are_quantised_like_their_copy(subject, call):
+    round_trips(subject, call)
+
+
 @requirement(spec.QUANT_06, call=in_views(weights(sizes=of_thousands), views=WIDE_VIEWS), share=0.1)
 def test_strided_weights_of_many_groups_or_hundreds_of_rows_are_quantised_like_their_copy(subject, call):
     round_trips(subject, call)
@@ -161,6 +166,12 @@ def test_strided_weights_of_many_groups_or_hundreds_of_rows_are_quantised_like_t
 
 @requirement(spec.QUANT_06, call=in_views(quantize_calls(stacked=[True]), views=WIDE_VIEWS), share=0.1)
 def test_strided_stacked_weights_are_quantised_like_their_copy(subject, call):
+    if takes_stacks(subject, call):
+        round_trips(subject, call)
+
+
+@requirement(spec.QUANT_06, call=in_views(quantize_calls(stacked=[True], stacks=((2, 1, 3),))), share=0.1)
+def test_strided_weights_of_five_axes_are_quantised_like_their_copy(subject, call):
     if takes_stacks(subject, call):
         round_trips(subject, call)
 

@@ -192,6 +192,13 @@ def test_a_layer_reads_strided_x_of_five_axes_like_its_copy(subject, call, batch
     subject.agrees(beside_others(call, batches, axes=5))
 
 
+@requirement(
+    spec.QLIN_05, call=in_views(layers(), "packed", "scales", "biases", views=["beginning", "shifted"]), share=0.3
+)
+def test_a_layer_reads_arguments_in_longer_buffers_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.QLIN_05, call=in_views_of_each(layers(), "x", "packed", "scales", "biases"), share=0.1)
 def test_a_layer_reads_each_argument_through_its_own_strides(subject, call):
     subject.agrees(call)

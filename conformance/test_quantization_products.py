@@ -378,9 +378,11 @@ def test_strided_x_of_five_axes_is_read_like_its_copy(subject, call, batches):
 
 
 @requirement(
-    spec.QMM_09, call=in_views(product_calls(), "x", "packed", "scales", "biases", views=["beginning"]), share=0.2
+    spec.QMM_09,
+    call=in_views(product_calls(), "x", "packed", "scales", "biases", views=["beginning", "shifted"]),
+    share=0.3,
 )
-def test_the_rows_in_use_of_longer_buffers_are_read_like_their_copies(subject, call):
+def test_arguments_in_longer_buffers_are_read_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -178,6 +178,13 @@ def test_tables_whose_rows_lie_backwards_are_read_like_their_copies(subject, cal
 
 
 @requirement(
+    spec.QEMB_04, call=in_views(lookup_calls(), "packed", "scales", "biases", views=["beginning", "shifted"]), share=0.3
+)
+def test_tables_in_longer_buffers_are_read_like_their_copies(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
     spec.QEMB_04,
     call=in_views(lookup_calls(sizes=of_thousands), "packed", "scales", "biases", views=WIDE_VIEWS),
     share=0.3,
@@ -368,6 +375,13 @@ def test_the_head_reads_strided_arguments_for_many_rows_like_their_copies(subjec
 
 @requirement(spec.QEMB_12, call=in_views_of_each(heads(), "x", "packed", "scales", "biases"), share=0.1)
 def test_the_head_reads_each_argument_through_its_own_strides(subject, call):
+    subject.agrees(call)
+
+
+@requirement(
+    spec.QEMB_12, call=in_views(heads(), "packed", "scales", "biases", views=["beginning", "shifted"]), share=0.3
+)
+def test_the_head_reads_tables_in_longer_buffers_like_their_copies(subject, call):
     subject.agrees(call)
 
 

@@ -92,7 +92,13 @@ def test_a_view_equals_its_copy(to, view, dtype):
 
 @pytest.mark.parametrize(
     ("view", "strides"),
-    [("row", (12, 4, 4, 1)), ("inserted", (12, 4, 0, 1)), ("half", (24, 4, 4, 1)), ("beginning", (12, 4, 4, 1))],
+    [
+        ("row", (12, 4, 4, 1)),
+        ("inserted", (12, 4, 0, 1)),
+        ("half", (24, 4, 4, 1)),
+        ("beginning", (12, 4, 4, 1)),
+        ("shifted", (12, 4, 4, 1)),
+    ],
 )
 def test_a_rare_view_equals_its_copy_and_is_none(to, view, strides):
     assert view in RARE_VIEWS

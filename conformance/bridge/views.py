@@ -112,6 +112,11 @@ def _beginning(x: np.ndarray, to: Arrays) -> Any:
     return _within(x, (len(x) + 3, *x.shape[1:]), (slice(len(x)),), to)
 
 
+def _shifted(x: np.ndarray, to: Arrays) -> Any:
+    """Without a gap, an element behind where a buffer begins: at no multiple of 16 bytes."""
+    return _within(x.reshape(-1), (x.size + 1,), (slice(1, None),), to).reshape(x.shape)
+
+
 def _within(x: np.ndarray, shape: tuple[int, ...], place: tuple[Any, ...], to: Arrays) -> Any:
     """x at a place of a poisoned buffer."""
     # Integers index tables and bools hide keys: 0 and True are wrong there without being out of range.
@@ -142,5 +147,6 @@ _LAID: dict[str, tuple[int, Callable[[np.ndarray, Arrays], Any]]] = {
     "far": (2, _far),
     "bottom-up": (2, _bottom_up),
     "beginning": (1, _beginning),
+    "shifted": (1, _shifted),
 }
 """View -> the fewest axes that it takes, and how an array is laid so."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -342,12 +342,15 @@ def tiny(pick: Pick, rows: tuple[int, ...], groups: int, size: int, dtype: str) 
 
 @calls
 def quantize_calls(
-    pick: Pick, sizes: Sizes = small, values: tuple[Callable[..., np.ndarray], ...] = (spread, trained, even)
+    pick: Pick,
+    sizes: Sizes = small,
+    values: tuple[Callable[..., np.ndarray], ...] = (spread, trained, even),
+    stacks: Sequence[tuple[int, ...]] = STACKS,
 ) -> Call:
-    """Weights to quantise, of the kinds asked for; leading dims where they are stacked."""
+    """Weights to quantise, of the kinds asked for; of some of these leading dims where they are stacked."""
     dtype, bits, size, stacked = pick("dtypes"), pick("bits"), pick("group_sizes"), pick("stacked")
     _, rows, groups = sizes(pick, size)
-    lead = pick.one_of(*STACKS) if stacked else ()
+    lead = pick.one_of(*stacks) if stacked else ()
     w = round_to(pick.one_of(*values)(pick, (*lead, rows), groups, size, dtype), dtype)
     return pick.call(QUANTIZE, w=w, group_size=size, bits=bits)
 

@@ -8,11 +8,12 @@ from inferspec.spec.changes import quantization_products as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.quantization_shared import (
     faults_of_products,
+    lost_in_longer_buffers,
     strides_of_models,
     strides_of_prompts,
     strides_of_thousands,
 )
-from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE, FAR_ROWS, FIVE_AXES, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, FAR_ROWS, FIVE_AXES, TIRED
 from inferspec.spec.mistakes import (
     beside_room,
     ignores_strides,
@@ -25,7 +26,6 @@ from inferspec.spec.mistakes import (
     remembers_by_object,
     rows_in_order_of_memory,
     steps_of_16_bits,
-    takes_all_that_lies_behind,
 )
 from inferspec.spec.numerics import f64
 from inferspec.spec.quantization_sentences import (
@@ -110,13 +110,7 @@ FAULTS: tuple[Fault, ...] = (
         only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
         FIVE_AXES,
     ),
-    Fault(
-        "quantized-matmul-whole-buffer",
-        "weights that are the beginning of a longer buffer are taken with the whole of it, and refused",
-        QMM_09,
-        takes_all_that_lies_behind("packed", "scales", "biases"),
-        BUFFER_IN_USE,
-    ),
+    *lost_in_longer_buffers("quantized-matmul", QMM_09),
     Fault(
         "quantized-matmul-backward-rows",
         "rows of x that lie backwards are read in the order in which they lie",

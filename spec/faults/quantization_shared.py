@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inferspec.spec.changes import quantization_products as products
 from inferspec.spec.contract import Fault, Requirement
-from inferspec.spec.faults.sources import MLX, TIRED
+from inferspec.spec.faults.sources import BUFFER_IN_USE, MLX, TIRED, UNALIGNED
 from inferspec.spec.mistakes import (
     copies_the_first_view,
     defaults_to,
@@ -20,8 +20,10 @@ from inferspec.spec.mistakes import (
     paths_misread,
     promotes,
     promotes_where,
+    reads_16_bytes_at_once,
     remembers,
     swaps_batches,
+    takes_all_that_lies_behind,
 )
 
 AS_MOST_ARE = {
@@ -109,6 +111,25 @@ def strides_of_thousands(name: str, requirement: Requirement, outputs: str = "ou
             requirement,
             lambda a: a.scales.shape[-2] > 512,
             parts,
+        ),
+    ]
+
+
+def lost_in_longer_buffers(name: str, requirement: Requirement) -> list[Fault]:
+    return [
+        Fault(
+            f"{name}-whole-buffer",
+            "weights that are the beginning of a longer buffer are taken with the whole of it, and refused",
+            requirement,
+            takes_all_that_lies_behind("packed", "scales", "biases"),
+            BUFFER_IN_USE,
+        ),
+        Fault(
+            f"{name}-unaligned-words",
+            "words are read by four, from the multiple of 16 bytes before them where they begin at none",
+            requirement,
+            reads_16_bytes_at_once("packed"),
+            f"the kind of {UNALIGNED}",
         ),
     ]
 

@@ -8,7 +8,7 @@ from inferspec.spec.changes import quantization
 from inferspec.spec.changes import quantize as changes
 from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.quantization_shared import COURSE, other_defaults
-from inferspec.spec.faults.sources import BACKWARD_ROWS, MLX, TIRED
+from inferspec.spec.faults.sources import BACKWARD_ROWS, BUFFER_IN_USE, FIVE_AXES, MLX, TIRED, UNALIGNED
 from inferspec.spec.mistakes import (
     ignores_strides,
     in_half,
@@ -16,9 +16,11 @@ from inferspec.spec.mistakes import (
     of_one_half_row,
     only_where,
     paths_misread,
+    reads_16_bytes_at_once,
     refuses_empty,
     remembers,
     rows_in_order_of_memory,
+    takes_all_that_lies_behind,
 )
 from inferspec.spec.quantization_sentences import (
     QUANT_01,
@@ -169,6 +171,27 @@ FAULTS: tuple[Fault, ...] = (
         QUANT_06,
         rows_in_order_of_memory("w"),
         f"the kind of {BACKWARD_ROWS}",
+    ),
+    Fault(
+        "quantize-whole-buffer",
+        "weights that are the beginning of a longer buffer are taken with the whole of it, and refused",
+        QUANT_06,
+        takes_all_that_lies_behind("w"),
+        BUFFER_IN_USE,
+    ),
+    Fault(
+        "quantize-unaligned-w",
+        "weights are read 16 bytes at once, from the multiple of 16 before them where they begin at none",
+        QUANT_06,
+        reads_16_bytes_at_once("w"),
+        f"the kind of {UNALIGNED}",
+    ),
+    Fault(
+        "quantize-five-axes-strides",
+        "weights of five axes are read as if they were contiguous",
+        QUANT_06,
+        only_where(lambda a: a.w.ndim > 4, ignores_strides("w")),
+        FIVE_AXES,
     ),
     Fault("quantize-strides", "w is read as if it were contiguous", QUANT_06, ignores_strides("w"), "PROPERTIES X1"),
     Fault(

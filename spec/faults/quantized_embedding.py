@@ -10,6 +10,7 @@ from inferspec.spec.contract import Fault, Operation
 from inferspec.spec.faults.quantization_shared import (
     MLX_LM,
     batches_swapped,
+    lost_in_longer_buffers,
     other_defaults,
     past_float16,
 )
@@ -141,6 +142,7 @@ FAULTS: tuple[Fault, ...] = (
         {"rows": lambda self, tokens, a: tokens.T.reshape(tokens.shape)},
         TIRED,
     ),
+    *lost_in_longer_buffers("quantized-lookup", QEMB_04),
     *(
         Fault(
             f"quantized-embedding-backward-{part}",

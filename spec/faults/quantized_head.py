@@ -12,6 +12,7 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     first_view_copied,
+    lost_in_longer_buffers,
     past_float16,
     row_in_32_kib,
     strides_of_models,
@@ -140,6 +141,7 @@ FAULTS: tuple[Fault, ...] = (
         f"{MLX}/commit/c9e8ee6b6",
     ),
     *strides_of_thousands("quantized-head", QEMB_12, "ids"),
+    *lost_in_longer_buffers("quantized-head", QEMB_12),
     Fault(
         "quantized-head-single-row-strides",
         "the path of a single row reads x as if it were contiguous",

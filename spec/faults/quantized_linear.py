@@ -11,6 +11,7 @@ from inferspec.spec.faults.quantization_shared import (
     batches_swapped,
     faults_of_products,
     first_view_copied,
+    lost_in_longer_buffers,
     other_defaults,
     past_float16,
     row_in_32_kib,
@@ -180,6 +181,7 @@ FAULTS: tuple[Fault, ...] = (
         only_where(lambda a: a.x.ndim > 4, ignores_strides("x")),
         FIVE_AXES,
     ),
+    *lost_in_longer_buffers("quantized-linear", QLIN_05),
     Fault(
         "quantized-linear-rows-apart-in-16-bits",
         "how far rows of x lie apart is kept in 16 bits",

@@ -16,6 +16,8 @@ FIVE_AXES = "https://github.com/huggingface/candle/commit/2395577a43cc704e486edf
 """Strides of the fifth axis and those after it, looked up past their end."""
 BUFFER_IN_USE = "https://github.com/tracel-ai/burn/commit/a084f0279abc920667371b19b3bc038abe066191"
 """A view at the beginning of a longer buffer, handed on with the whole of it as if it were a copy."""
+UNALIGNED = "https://github.com/pytorch/pytorch/issues/183484"
+"""Attention on a GPU that dies of keys whose address is no multiple of what it copies at once."""
 SILU_BUG = "https://github.com/skyzh/tiny-llm/commit/db71f15"
 HALF_ACCUMULATORS = "https://github.com/pytorch/pytorch/pull/144441"
 """A switch of matrix products on a GPU."""

@@ -82,6 +82,22 @@ def takes_all_that_lies_behind(*arguments: str) -> Change:
     return {"respond": respond}
 
 
+def reads_16_bytes_at_once(*arguments: str) -> Change:
+    """What does not begin at a multiple of 16 bytes is read from the multiple before it."""
+
+    def read(value: np.ndarray) -> np.ndarray:
+        too_far = value.__array_interface__["data"][0] % 16 // value.itemsize
+        flat, start = _buffer(value)
+        if not (value.flags.c_contiguous and value.size and 0 < too_far <= start):
+            return value
+        return flat[start - too_far :][: value.size].reshape(value.shape)
+
+    def respond(self: Operation, a: Arguments) -> Any:
+        return honest(self, Arguments(**{**vars(a), **{name: read(getattr(a, name)) for name in arguments}}))
+
+    return {"respond": respond}
+
+
 def steps_of_16_bits(argument: str, holds: Callable[[Arguments], bool] = lambda a: True) -> Change:
     """How far the rows of one argument lie apart is kept in 16 bits, in calls of which `holds` is true."""
 
