@@ -63,6 +63,40 @@ def test_who_refuses_ids_of_63_bits_is_not_asked_for_them():
     assert states(subject) == {"passed"}
 
 
+@pytest.mark.parametrize("size", KIT.envelope["block_sizes"])
+def test_who_takes_ids_of_63_bits_is_asked_for_them_whatever_the_size_of_its_blocks(size):
+    assert opened(BlockManager, {"block_sizes": [size]}).description.envelope == {
+        "block_manager": {"block_sizes": [size]}
+    }
+
+
+def test_who_dies_of_what_may_be_refused_is_asked_for_it():
+    class Dies(LocalSubject):
+        def call(self, call, results=(), watch=False):
+            raise SubjectDied("crashed", "the process is gone")
+
+    subject = Dies({"BlockManager": BlockManager})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {}
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "left"), [((), ("absent",)), (("free", "absent"), ("absent",)), (("multiple",), ("multiple",))]
+)
+def test_an_engine_is_asked_for_what_its_model_takes_of_what_it_takes_itself(narrowed, left):
+    subject = LocalSubject({"Llama": PlainLlama, "Engine": contract("engine").operation("Engine")})
+    if narrowed:
+        subject.description.shown["Engine"] = {"head_dims": narrowed}
+    leave_out_refused(subject, subject.description)
+    assert subject.description.narrowed("Engine") == {"head_dims": left}
+
+
+def test_what_an_envelope_has_no_call_for_is_not_refused():
+    subject = LocalSubject({"load": contract("loading").operation("load")}, envelope={"loading": {"forms": ["gguf"]}})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope == {"loading": {"forms": ["gguf"]}}
+
+
 @pytest.mark.parametrize(
     ("component", "name", "key", "refused"),
     [

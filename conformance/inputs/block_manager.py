@@ -301,5 +301,5 @@ _wide_steps = (
     ("allocate", {"tokens": (2**60, 2**60 + 1, 2**60 + 2)}),
 )
 
-OPTIONAL = {"BlockManager": {"id_bits": {63: EXAMPLES["BlockManager"].having(steps=_wide_steps)}}}
+OPTIONAL = {"BlockManager": {"id_bits": {63: EXAMPLES["BlockManager"].having(num_blocks=8, steps=_wide_steps)}}}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
