@@ -5,10 +5,11 @@ import pytest
 from inferspec.conformance.judging.instead import give_what_is_taken
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.session import Session
-from inferspec.conformance.subject import LocalSubject
+from inferspec.conformance.subject import LocalSubject, SubjectDied
 from inferspec.conformance.suite import Profile, all_tests
 from inferspec.spec import contract
 from inferspec.spec.ends import ID, IDS, eos_given
+from inferspec.spec.generation import Generate
 from inferspec.spec.sampling import Sampler
 
 GENERATE = """
@@ -138,7 +139,7 @@ def test_the_order_in_which_a_sampler_draws_is_seen(draws_by, left, envelope):
     assert subject.description.envelope.get("sampling", {}) == {**envelope, **left}
 
 
-@pytest.mark.parametrize("envelope", [{"temperatures": ["greedy"]}, {"draws_by": ["id"]}])
+@pytest.mark.parametrize("envelope", [{"temperatures": ["greedy"]}, {"draws_by": ["id"]}, {"generators": ["own"]}])
 def test_who_draws_nothing_or_says_how_is_asked_nothing(envelope):
     class Draws(Sampler):
         def draws_by(self):
@@ -147,6 +148,66 @@ def test_who_draws_nothing_or_says_how_is_asked_nothing(envelope):
     subject = LocalSubject({"Sampler": Draws}, envelope={"sampling": envelope})
     give_what_is_taken(subject, subject.description)
     assert subject.description.envelope == {"sampling": envelope}
+
+
+class OfOneId(Generate):
+    """Takes one id that ends it, or None."""
+
+    def guard(self, a):
+        super().guard(a)
+        if a.eos and a.eos_as == IDS:
+            raise TypeError("eos is one id")
+
+
+class OfOneAtMost(Generate):
+    """Takes one id that ends it, or a collection of one."""
+
+    def guard(self, a):
+        super().guard(a)
+        if len(a.eos) > 1:
+            raise TypeError("one id ends it")
+
+
+class Dying(LocalSubject):
+    """Dies where another subject raises."""
+
+    def call(self, call, results=(), watch=False):
+        seen = super().call(call, results, watch)
+        if seen.raised:
+            raise SubjectDied("crashed", "the process is gone")
+        return seen
+
+
+@pytest.mark.parametrize("kind", [LocalSubject, Dying])
+@pytest.mark.parametrize("envelope", [{}, {"prompts": ["array"]}, {"stops": [0, 1]}])
+def test_who_refuses_a_collection_or_dies_of_it_is_given_one_id(kind, envelope):
+    subject = kind({"generate": OfOneId}, envelope={"generation": envelope} if envelope else None)
+    give_what_is_taken(subject, subject.description)
+    assert subject.description.envelope == {"generation": {**envelope, "eos_as": [ID]}}
+
+
+def test_who_takes_a_collection_of_one_id_and_declares_that_no_more_end_it_is_given_that():
+    subject = LocalSubject({"generate": OfOneAtMost}, envelope={"generation": {"stops": [0, 1]}})
+    give_what_is_taken(subject, subject.description)
+    assert subject.description.envelope == {"generation": {"stops": [0, 1]}}
+
+
+def test_whose_plainest_call_fails_is_left_alone():
+    subject = LocalSubject({"generate": OfOneId})
+    give_what_is_taken(subject, subject.description, without={"generate"})
+    assert subject.description.envelope == {}
+
+
+def test_a_prompt_is_given_as_it_is_taken():
+    class Arrays(OfOneId):
+        def guard(self, a):
+            super().guard(a)
+            if isinstance(a.tokens, tuple | list):
+                raise TypeError("tokens are an array")
+
+    subject = LocalSubject({"generate": Arrays}, envelope={"generation": {"prompts": ["array"]}})
+    give_what_is_taken(subject, subject.description)
+    assert subject.description.envelope == {"generation": {"prompts": ["array"], "eos_as": [ID]}}
 
 
 def test_of_several_ids_one_is_given_where_one_is_taken():

@@ -7,6 +7,7 @@ from inferspec.conformance.session import Session
 from inferspec.conformance.subject import LocalSubject
 from inferspec.conformance.suite import all_tests
 from inferspec.spec.batching import BatchingKVCache
+from inferspec.spec.engine import Engine
 from inferspec.spec.generation import Generate
 from inferspec.spec.linear import Silu
 from inferspec.spec.llama import Llama
@@ -33,12 +34,20 @@ class AboveZero(Generate):
         (AboveZero, {"generation": {"zero_max_tokens": [False]}}, {}),
         (BatchingKVCache, {"batching": {"offsets": [False]}}, {}),
         (Generate, {"generation": {"stops": [0, 1]}}, {"generate": ["stops: 2", "stops: 3", "stops: 9"]}),
+        (Generate, {"generation": {"eos_as": ["id"]}}, {}),
     ],
 )
 def test_what_works_although_it_is_not_claimed_is_reported_where_it_was_tried(operation, envelope, reported):
     subject = LocalSubject({operation.signature.operation: operation})
     subject.description.envelope = envelope
     assert unclaimed(subject, subject.description) == reported
+
+
+def test_of_a_parameter_that_is_not_there_no_other_choice_is_tried():
+    subject = LocalSubject({"Engine": Engine, "Llama": Llama})
+    subject.description.shown["Engine"] = {"models": ("llama",), "page_sizes": (16,)}
+    found = unclaimed(subject, subject.description).get("Engine", ())
+    assert not [choice for choice in found if choice.startswith("page_sizes")]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

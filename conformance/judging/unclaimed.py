@@ -68,7 +68,7 @@ def _working(
             continue
         for choice in (c for c in choices if c not in claimed[key]):
             envelope = left_beside(contract, {**claimed, key: (choice,)})
-            if envelope[key] and _works(subject, contract, name, ordinary, envelope, key):
+            if _works(subject, contract, name, ordinary, envelope, key):
                 yield f"{key}: {choice}"
 
 
