@@ -395,9 +395,8 @@ class Sampler(Filtering):
             inside = (np.take_along_axis(kept, along, -1) for kept in (surely, perhaps))
             before, upto = bounds.along(along).shares(*inside)
             least, most = before[:, :-1], upto[:, 1:]
-            if self.leaves_any_of_equals() or draws_by == "rising":
-                # The reverse of the order has equal ones the highest first, a sort of its own the lowest.
-                least, most = _in_any_order(np.take_along_axis(z, along, -1), least, most)
+            # The reverse of a sort has equal ones the highest first, a sort of its own the lowest.
+            least, most = _in_any_order(np.take_along_axis(z, along, -1), least, most)
             least, most = placed(least, along), placed(most, along)
         uniform = f64(a.uniform).reshape(-1, 1)
         return perhaps & (uniform >= least) & (uniform < most)

@@ -516,7 +516,7 @@ FAR_BELOW: dict[str, Any] = {
 
 BOTH: dict[str, Any] = {"top_k": [True], "top_p": [True], "both_filters": [True]}
 LOWEST = ["lowest ids"]
-EQUALS_BY_ID: dict[str, Any] = {"ties": LOWEST, "draws_by": ["id", "order"]}
+EQUALS_BY_ID: dict[str, Any] = {"ties": LOWEST, "draws_by": ["id"]}
 """Who has equal ids in a cdf as they are numbered."""
 
 BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
