@@ -46,8 +46,6 @@ from inferspec.spec.mlp import (
 from inferspec.spec.numerics import Precision, f64
 
 MLX_LM_BUG = "https://github.com/ml-explore/mlx-lm/commit/5261ab85"
-WEIGHTS = ("w_gate", "w_up", "w_down")
-SGLANG_BUG = "https://github.com/sgl-project/sglang/pull/26188"
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -290,7 +288,7 @@ FAULTS: tuple[Fault, ...] = (
         "the path for more than two rows sorts them and never sorts them back",
         MLP_06,
         {"respond": changes.left_sorted},
-        SGLANG_BUG,
+        mlp_arrays.SGLANG_BUG,
     ),
     Fault(
         "mlp-fits-anything",

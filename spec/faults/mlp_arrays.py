@@ -42,7 +42,6 @@ from inferspec.spec.mlp import (
     MLP_13,
 )
 
-MLX_LM_BUG = "https://github.com/ml-explore/mlx-lm/commit/5261ab85"
 WEIGHTS = ("w_gate", "w_up", "w_down")
 SGLANG_BUG = "https://github.com/sgl-project/sglang/pull/26188"
 

@@ -20,51 +20,6 @@ from inferspec.spec.mistakes import (
     unguarded,
 )
 
-PAST_32: tuple[Fault, ...] = (
-    Fault(
-        "filter-strides-past-32",
-        "where top_k leaves more than 32, logits are read as if they were contiguous",
-        spec.SAMP_15,
-        only_where(samplers.of_more_than_32, ignores_strides("logits")),
-        "PROPERTIES X1, X2",
-    ),
-    Fault(
-        "filter-promotes-past-32",
-        "where top_k leaves more than 32, the result comes back in float32",
-        spec.SAMP_16,
-        promotes_where(samplers.of_more_than_32),
-        "PROPERTIES X2, X4",
-    ),
-    Fault(
-        "filter-in-place-past-32",
-        "where top_k leaves more than 32, -inf is written into the caller's logits",
-        spec.SAMP_17,
-        only_where(samplers.of_more_than_32, {"respond": changes.in_place}),
-        SEEN,
-    ),
-    Fault(
-        "filter-rows-past-128-of-dozens",
-        "where top_k leaves more than 32, rows past 128 keep the ids of the first one",
-        spec.SAMP_12,
-        samplers.rows_past_128(of_dozens=True),
-        "PROPERTIES X2, SA5",
-    ),
-    Fault(
-        "top-p-wide-of-the-whole-past-32",
-        "of more than 8192 ids, where top_k leaves more than 32, top_p counts the probability that it took away",
-        spec.SAMP_08,
-        samplers.wide(samplers.past_32(samplers.of_the_whole_mass)),
-        "PROPERTIES SA4, X2",
-    ),
-    Fault(
-        "top-p-wide-empty",
-        "of more than 8192 ids none survives a top_p below a thousandth of the first one's probability",
-        spec.SAMP_06,
-        samplers.wide({"top_p": changes.none_of_the_smallest}),
-        f"{MLX_LM}/pull/1912",
-    ),
-)
-
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "filter-wide-rows-past-64",
