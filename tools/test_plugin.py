@@ -236,16 +236,16 @@ def test_a_marker_of_ones_own_may_have_any_id(certify):
 
 
 def test_what_a_parameter_of_another_name_may_be_is_told_before_the_tests(tmp_path):
-    (tmp_path / "mine.py").write_text("def linear(x, w, b=None):\n    return x @ w.T")
+    (tmp_path / "mine.py").write_text("def linear(x, w, add=None):\n    return x @ w.T")
     with contextlib.closing(Session.opened(str(tmp_path / "mine.py"), profile="quick")) as session:
         told = [line for line in session.header() if "takes no" in line]
-    assert told == ["inferspec: linear takes no bias, and so is not asked for it; if its b is that, call it bias"]
+    assert told == ["inferspec: linear takes no bias, and so is not asked for it; if its add is that, call it bias"]
 
 
 def test_a_run_without_a_header_tells_it_at_its_end(certify):
-    files = {"mine.py": "def linear(x, w, b=None):\n    return x @ w.T"}
+    files = {"mine.py": "def linear(x, w, add=None):\n    return x @ w.T"}
     run = certify(files, "--impl", "./mine.py", "-q", *only("LIN-08"), "-n", "0", suite="test_linear")
-    assert "linear takes no bias, and so is not asked for it; if its b is that, call it bias" in run.text
+    assert "linear takes no bias, and so is not asked for it; if its add is that, call it bias" in run.text
 
 
 def test_a_certificate_that_cannot_be_written_after_all_is_told(certify):
