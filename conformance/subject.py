@@ -52,7 +52,7 @@ class Description:
     absent: dict[str, str] = field(default_factory=dict)
     """operation -> why it is not claimed, where a layout tells."""
     envelope: dict[str, dict[str, Any]] = field(default_factory=dict)
-    refused: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seen: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Of the envelope, what is not declared: choices that are left where others may be refused, and are (`optional`), or where
     the subject does otherwise than is usual (`instead`)."""
     precision: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Description:
     def leave(self, contract: Contract, left: Mapping[str, Sequence[Any]]) -> None:
         """Go on as if that had been declared, which was seen: no more is left of a component's envelope."""
         component = contract.component
-        for of in ("envelope", "refused"):
+        for of in ("envelope", "seen"):
             known: dict[str, dict[str, Any]] = getattr(self, of)
             setattr(self, of, {**known, component: {**known.get(component, {}), **left}})
         for operation in contract.operations:
@@ -98,9 +98,9 @@ class Description:
         self.shown[operation] = {**narrowed, **{key: kept for key, kept in less.items() if kept}}
 
     def declared(self) -> dict[str, dict[str, Any]]:
-        """The envelope without what was seen to be refused."""
+        """The envelope without what was only seen."""
         kept = {
-            component: {key: left for key, left in keys.items() if key not in self.refused.get(component, {})}
+            component: {key: left for key, left in keys.items() if key not in self.seen.get(component, {})}
             for component, keys in self.envelope.items()
         }
         return {component: keys for component, keys in kept.items() if keys}

@@ -136,11 +136,8 @@ def optional(source: Calls, **choices: Sequence[Any]) -> dict[str, dict[Any, Cal
 def plainest(source: Calls, choices: Choices, asked: Choices, envelope: Envelope) -> Call:
     """The plainest call of an envelope with what is asked for, and none of the other choices that may be refused."""
     common = {name: tuple(one for one in envelope[name] if one not in some) for name, some in choices.items()}
-    left = {**envelope, **{name: some for name, some in common.items() if some}}
-    return source.build(
-        Pick(bytes(LENGTH), source.narrowed(narrow({**left, **{key: envelope[key] for key in asked}}, asked))),
-        layers=(1,),
-    )
+    left = {**envelope, **{name: some for name, some in common.items() if some and name not in asked}}
+    return source.build(Pick(bytes(LENGTH), source.narrowed(narrow(left, asked))), layers=(1,))
 
 
 def model(

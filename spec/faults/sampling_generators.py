@@ -9,7 +9,7 @@ from inferspec.spec.changes import sampling_arrays as arrays
 from inferspec.spec.changes import sampling_generators as changes
 from inferspec.spec.changes import threads
 from inferspec.spec.contract import Fault
-from inferspec.spec.faults.sampling_sources import COURSE_REPO, VLLM_METAL
+from inferspec.spec.faults.sampling_sources import COURSE_REPO, VLLM, VLLM_METAL
 from inferspec.spec.faults.sources import BACKWARD_ROWS, FLASHINFER, TIRED
 from inferspec.spec.mistakes import first_row_for_all, ignores_strides, only_where, remembers, rows_in_order_of_memory
 
@@ -273,7 +273,7 @@ FAULTS: tuple[Fault, ...] = (
         "a temperature below 0.01 counts as 0.01, where a sampler draws by itself",
         spec.SAMP_28,
         {"tempered": changes.own_floor(0.01)},
-        "https://github.com/vllm-project/vllm, SamplingParams (on purpose, with a warning)",
+        f"{VLLM}, SamplingParams (on purpose, with a warning)",
     ),
     Fault(
         "own-ids-of-16-bits",
