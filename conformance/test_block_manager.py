@@ -14,6 +14,7 @@ from inferspec.conformance.inputs.block_manager import (
 )
 from inferspec.conformance.inputs.block_manager_copies import (
     abreast,
+    abreast_of_what_looks_alike,
     beyond_a_copy,
     copies_beside_hits,
     copies_given_back,
@@ -80,7 +81,12 @@ def test_an_append_of_nothing_takes_no_block(subject, call):
 
 
 @requirement(spec.BLK_02, call=abreast(), share=0.3)
-def test_a_table_keeps_its_blocks_where_another_has_the_same_tokens(subject, call):
+def test_a_table_has_its_blocks_or_copies_where_another_has_the_same_tokens(subject, call):
+    keeps(subject, call, Check.STAYS)
+
+
+@requirement(spec.BLK_02, call=abreast_of_what_looks_alike(), share=0.3)
+def test_a_table_leaves_a_block_for_none_but_its_copy(subject, call):
     keeps(subject, call, Check.STAYS)
 
 
@@ -132,6 +138,11 @@ def test_a_shared_block_is_in_use_though_another_table_computed_the_same(subject
 @requirement(spec.BLK_05, call=copies_given_back(), share=0.5)
 def test_copies_of_a_block_count_each(subject, call):
     keeps(subject, call, Check.FREE)
+
+
+@requirement(spec.BLK_05, call=abreast_of_what_looks_alike(), share=0.3)
+def test_a_block_that_is_left_for_its_copy_counts_no_more(subject, call):
+    keeps(subject, call, Check.FREE, Check.ADMITS, Check.REFUSES, Check.APART)
 
 
 @requirement(spec.BLK_06, call=copies_given_back(), share=0.5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
@@ -162,8 +162,28 @@ class _Judge:
         if refused:
             yield Check.ADMITS, f"{n} of {len(known.tokens)} tokens can be marked, and it is refused"
         elif self.a.prefix_caching:
-            for index in range(known.cached // self.size, min(n // self.size, len(known.ids))):
+            whole = min(n // self.size, len(known.ids))
+            if table >= 0:
+                self._joined(number, table, whole)
+            known = self.tables[table]
+            for index in range(known.cached // self.size, whole):
                 self._write(known.ids[index], tuple(known.tokens[: (index + 1) * self.size]))
+
+    def _joined(self, number: int, table: int, whole: int) -> None:
+        """Note which of its whole blocks a table has left for the cached ones that hold the same; any other move is not noted, and
+        found after the step."""
+        known, used = self.tables[table], self._elsewhere(table)
+        shown = self._read(number, table)
+        for index, (own, block) in enumerate(zip(known.ids[:whole], shown[2:], strict=False)):
+            if own == block or self.ghosts.get(block) != tuple(known.tokens[: (index + 1) * self.size]):
+                continue
+            # Another list: what was before the step is compared with what is.
+            shown_now = [*known.shown[: index + 2], block, *known.shown[index + 3 :]]
+            known = self.tables[table] = replace(known, shown=shown_now)
+            self.freed.pop(block, None)
+            if own not in used:
+                self._erase(own)
+                self.freed[own] = (number, -index)
 
     def _freeing(self, number: float, refused: bool, table: int) -> Iterator[tuple[Check, str]]:
         if table not in self.tables:
@@ -224,7 +244,7 @@ class _Judge:
         changed = {number} if step == "allocate" else {given["table"]} if step == "append" and not refused else set()
         for k in set(before) & set(self.tables) - changed:
             shown = self._read(number, k)
-            if shown != before[k].shown:
+            if shown != self.tables[k].shown:
                 yield Check.STAYS, f"table {k} was {before[k].shown} and is {shown}"
                 self.tables[k].shown = shown
         free = int(self.parts[f"{number} free"])

@@ -12,7 +12,8 @@
 A table shows `block_ids` (in the order of its tokens, each 0 … num_blocks - 1), or is the sequence of them, and
 `num_cached_tokens`, how many of its first tokens need no computing; it may show `num_tokens`, how many it was given. Blocks are cached when they are full and
 computed, and stay so until they are taken for other tokens. Only whole blocks are hit, and never all tokens: the last
-one gives the logits. So no table ever writes into a block that another one has.
+one gives the logits. So no table ever writes into a block that another one has. Where another table computed the same,
+`mark_computed` may give a table that copy and take its own block back, as SGLang's radix cache does: ids are read anew then.
 
 A call is a story: `steps` of one manager, with a second one beside it, of the same sizes. A table has the number of the step
 that allocated it. After each step the story gives what can be observed, whatever the step was:
@@ -362,7 +363,7 @@ BLK_01 = _requirement(
 BLK_02 = _requirement(
     2,
     "an append fills the table's last block before it takes others, and the blocks that a table has stay where they are until "
-    "it is freed",
+    "it is freed, but that a mark may give it the cached copies of those that are computed, and take its own back",
     "PROPERTIES PG3",
 )
 BLK_03 = _requirement(

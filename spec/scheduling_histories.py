@@ -353,12 +353,14 @@ class _Judge:
 
     def _lies_where_it_was_put(self, known: Known, end: int, among: set[int] | None) -> bool:
         """Whether a block that was computed up to this end of it holds what it did."""
-        size, slots = self.a.block_size, self.memory.slots
-        values = known.values[end - size : end]
         blocks = self.computed.get(tuple(known.sequence[:end]), set())
         if among is not None and (len(blocks) > 1 or not blocks <= among):
             return False
-        return any([slots.get((block, k)) for k in range(size)] == values for block in blocks)
+        return any(self._lies_in(block, known, end) for block in blocks)
+
+    def _lies_in(self, block: int, known: Known, end: int) -> bool:
+        size, slots = self.a.block_size, self.memory.slots
+        return [slots.get((block, k)) for k in range(size)] == known.values[end - size : end]
 
     def _judge_need(self, served: Sequence[Known], preempted: Sequence[int]) -> Found:
         """Blocks must have been short: of those who ran, whatever was admitted and preempted in one step."""
@@ -428,9 +430,21 @@ class _Judge:
         elif lost := [p for p in range(chunk.start) if not self._holds(known, ids, p)]:
             yield Check.GHOST, f"{about} begins at {chunk.start}, and position {lost[0]} is not in its blocks"
         written = set(ids[max(chunk.start, 0) // size : blocks_of(chunk.end, size)])
-        others = {b for n, blocks in held.items() if n != chunk.request for b in blocks}
-        if shared := written & others:
-            yield Check.APART, f"{about} writes into block {min(shared)}, which another running request has"
+        for n, blocks in held.items():
+            shared = [b for b in blocks if n != chunk.request and b in written and not self._may_have_left(n, b)]
+            if shared:
+                yield Check.APART, f"{about} writes into block {min(shared)}, which another running request has"
+                return
+
+    def _may_have_left(self, request: int, block: int) -> bool:
+        """Whether a copy of a block lies elsewhere, that its request may have been given since its last chunk. If it was not, its
+        next chunk finds what is written over."""
+        known = self.known.get(request)
+        if known is None or known.next is None or any(chunk.request == request for chunk in self.chunks or ()):
+            return False
+        end = (known.blocks.index(block) + 1) * self.a.block_size
+        copies = self.computed.get(tuple(known.sequence[:end]), set()) - {block}
+        return end <= known.next and any(self._lies_in(copy, known, end) for copy in copies)
 
     def _kept(self, chunk: Chunk) -> list[int]:
         """The blocks of a chunk that no other may write into: where chunks are computed together, those that it only

@@ -84,6 +84,28 @@ def abreast_in_pieces(pick: Pick) -> Call:
 
 
 @caching
+def abreast_of_what_looks_alike(pick: Pick) -> Call:
+    """Prompts of a line, and one that begins otherwise and goes on as it does, are computed side by side, piece by piece; some are
+    given back before others are computed. At the end one takes the whole pool."""
+    script = Script(pick)
+    line, size = script.line(), script.size
+    blocks = pick.size(2, 3)
+    lines = [line[: blocks * size + 1], line[: blocks * size], ((line[0] + 1) % 50, *line[1 : blocks * size])]
+    lines = [lines[k] for k in pick.one_of((0, 1, 2), (0, 2, 1), (2, 0, 1))]
+    tables = [script.allocate(tokens, computed=0) for tokens in lines]
+    script.fill(pick.one_of(0, 2), len(lines) * blocks + 1)
+    script.mark(tables[0])
+    if pick.one_of(False, True):
+        script.free(tables[0])
+    for table in tables[1:]:
+        script.mark(table, pick.size(1, blocks) * size)
+        script.mark(table)
+    script.allocate(script.line(pick.size(1, 2) * size), computed=0)
+    script.going_on(*lines)
+    return script.call()
+
+
+@caching
 def copies_given_back(pick: Pick) -> Call:
     """The same prompt is computed side by side, in blocks of its own each time; all are given back, and the pool is taken whole."""
     script = Script(pick)

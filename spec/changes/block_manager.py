@@ -105,17 +105,6 @@ def cached_follows(self: BlockManager, m: Manager, table: Table, n: int) -> None
     table.cached = max(table.cached, n // m.size * m.size)
 
 
-def joins_copies(self: BlockManager, m: Manager, table: Table, n: int) -> None:
-    """Of two blocks with the same tokens one is given back, and its table has the other."""
-    BlockManager.mark_computed(self, m, table, n)
-    for index in range(n // m.size if m.caching else 0):
-        own, known = table.block_ids[index], m.cached[self.key(m, table.tokens, index)]
-        if known != own:
-            self.share(m, known)
-            self.leave(m, own)
-            table.block_ids = [*table.block_ids[:index], known, *table.block_ids[index + 1 :]]
-
-
 # who has what
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from inferspec.spec import block_manager as spec
 from inferspec.spec.changes import block_manager as changes
 from inferspec.spec.contract import Fault, Variant
-from inferspec.spec.faults import block_manager_evictions, block_manager_hits, block_manager_room
+from inferspec.spec.faults import (
+    block_manager_evictions,
+    block_manager_hits,
+    block_manager_joins,
+    block_manager_room,
+)
 from inferspec.spec.faults.block_manager_sources import NANO, POST, SGLANG, VLLM
 from inferspec.spec.faults.defining import named
 from inferspec.spec.faults.sources import TIRED
@@ -123,13 +128,6 @@ FAULTS: tuple[Fault, ...] = (
         "prepends", "new blocks come before those that the table has", spec.BLK_02, {"append": changes.prepends}, TIRED
     ),
     _fault(
-        "joins-copies",
-        "a table whose block is computed when another has the same is given that one",
-        spec.BLK_02,
-        {"mark_computed": changes.joins_copies},
-        "the way of SGLang's radix cache, where requests read their tables anew",
-    ),
-    _fault(
         "append-counts-one",
         "an append counts one token whatever it was given",
         spec.BLK_03,
@@ -244,6 +242,7 @@ FAULTS: tuple[Fault, ...] = (
     *block_manager_evictions.TREES,
     *block_manager_hits.LATER_BLOCKS,
     *block_manager_room.REFUSALS,
+    *block_manager_joins.FAULTS,
     _fault("double-free", "a table is freed twice", spec.BLK_24, {"check_used": changes.unchecked}, POST),
     _fault(
         "quiet-double-free",
@@ -411,6 +410,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 VARIANTS: tuple[Variant, ...] = (
+    *block_manager_joins.VARIANTS,
     Variant(
         "block-manager-highest-first",
         "untouched blocks from the last one on",
