@@ -16,6 +16,7 @@ from inferspec.conformance.bridge.drivers.engine import Counted
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
+from inferspec.spec.contract import Unreadable
 from inferspec.tools.adapter_files import called, module, narrowed, opened, refused
 
 PAGES = """
@@ -502,3 +503,48 @@ def test_what_an_engine_tells_of_its_requests_is_not_counted():
     engine.step()
     assert (engine.output(first), engine.finished(first), engine.finished(second)) == ([8], False, True)
     assert engine.has_unfinished
+
+
+def _run_as(outputs, kind=Untold):
+    engine = Counted(type("RunsSo", (kind,), {"run": lambda self: outputs})())
+    for limit in (1, 2):
+        engine.add_request([1], limit)
+    return engine.run()
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {0: [7], 1: [7, 8]},
+        [[7], [7, 8]],
+        [(1, [7, 8]), (0, [7])],
+        iter([(0, 7), (1, 7), (1, 8)]),
+        iter([[(0, 7), (1, 7)], [(1, 8)]]),
+    ],
+    ids=["by id", "in order", "as pairs", "token by token", "step by step"],
+)
+def test_a_run_gives_its_outputs_in_any_form(outputs):
+    assert _run_as(outputs) == {0: [7], 1: [7, 8]}
+
+
+def test_of_a_run_that_gives_nothing_the_engine_tells_the_outputs():
+    class Telling(Untold):
+        def output(self, name):
+            return [7 + name]
+
+    assert _run_as(None, Telling) == {0: [7], 1: [8]}
+
+
+def test_who_was_finished_and_then_cancelled_has_an_output_in_a_run():
+    engine = Counted(Untold())
+    done, left = (engine.add_request([1], limit) for limit in (1, 2))
+    engine.step()
+    engine._own.cancel = lambda name: None
+    engine.cancel(done)
+    engine.cancel(left)
+    assert engine.live == [done]
+
+
+def test_what_is_no_output_of_a_run_is_named():
+    with pytest.raises(Unreadable, match=r"run gives a list of 1, which is no \{id: output\} of 2 requests"):
+        _run_as([[7, 8]])

@@ -473,12 +473,13 @@ def _by_name(answer: Any) -> Mapping[str, Any]:
     return answer if isinstance(answer, Mapping) else {"": answer}
 
 
-def _listed(got: Mapping[str, np.ndarray]) -> str:
-    return ", ".join(got) or "nothing"
-
-
 _FEW = 16
-"""Ids that a line has room for."""
+"""Ids, or names of results, that a line has room for."""
+
+
+def _listed(got: Mapping[str, np.ndarray]) -> str:
+    more = f" and {len(got) - _FEW} more" if len(got) > _FEW else ""
+    return f"{', '.join(list(got)[:_FEW])}{more}" if got else "nothing"
 
 
 def _texts(got: np.ndarray, expected: np.ndarray, name: str) -> str:

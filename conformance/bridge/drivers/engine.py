@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from inferspec.conformance.bridge.arrays import Arrays
 from inferspec.conformance.bridge.drivers import Handed, handed, taken
-from inferspec.spec.contract import Arguments
+from inferspec.spec.contract import Arguments, Unreadable
 from inferspec.spec.engine import Engine
 from inferspec.spec.engine_stories import Fuse, pairs_of, read, watch
 
@@ -68,17 +70,61 @@ class _Used:
             raise self.error("the model fails")
 
 
-class Counted(Handed):
-    """An engine that does not tell all of its requests: what steps and runs give of them is counted. No id ends one."""
+class Running(Handed):
+    """An engine whose `run` gives its outputs in one of the ways in which engines do."""
 
     def __init__(self, own: Any) -> None:
         super().__init__(own, Engine.takes)
+        self.live: list[Any] = []
+        """The ids of requests that were added, and not cancelled before they were finished; in that order."""
+
+    def add_request(self, tokens: Sequence[int], max_tokens: int, **options: Any) -> Any:
+        name = self.handed("add_request")(tokens, max_tokens, **options)
+        self.live.append(name)
+        return name
+
+    def cancel(self, name: Any) -> None:
+        over = name in self.live and self.finished(name)
+        self.handed("cancel")(name)
+        self.live = [one for one in self.live if one != name or over]
+
+    def run(self) -> Mapping[Any, Any]:
+        """By id, or in the order of the requests, or (id, output) by (id, output). Where nothing comes, or (id, token) by
+        (id, token) as steps give them, what the engine tells then."""
+        given = self.handed("run")()
+        if isinstance(given, Mapping):
+            return given
+        if isinstance(given, Iterator):
+            for made in given:
+                self.ran(made)
+            given = None
+        if given is None:
+            return {name: self.output(name) for name in self.live}
+        return self._by_id(list(given) if isinstance(given, Iterable) else [given], type(given).__name__)
+
+    def ran(self, made: Any) -> None:
+        """made: a pair that a run gave, or the pairs of one of its steps."""
+
+    def _by_id(self, given: list[Any], kind: str) -> Mapping[Any, Any]:
+        pairs = [one for one in given if isinstance(one, tuple) and len(one) == 2 and np.ndim(one[1]) == 1]
+        if len(pairs) == len(given) and {name for name, _ in pairs} <= set(self.live):
+            return dict(pairs)
+        if len(given) == len(self.live) and all(np.ndim(ids) == 1 for ids in given):
+            return dict(zip(self.live, given, strict=True))
+        raise Unreadable(f"run gives a {kind} of {len(given)}, which is no {{id: output}} of {len(self.live)} requests")
+
+
+class Counted(Running):
+    """An engine that does not tell all of its requests: what steps and runs give of them is counted. No id ends one."""
+
+    def __init__(self, own: Any) -> None:
+        super().__init__(own)
         self.limits: dict[Any, int] = {}
         self.outputs: dict[Any, list[int]] = {}
         self.cancelled: list[Any] = []
 
     def add_request(self, tokens: Sequence[int], max_tokens: int, **options: Any) -> Any:
-        name = self.handed("add_request")(tokens, max_tokens, **options)
+        name = super().add_request(tokens, max_tokens, **options)
         self.limits[name], self.outputs[name] = max_tokens, []
         return name
 
@@ -88,13 +134,18 @@ class Counted(Handed):
             self.outputs.setdefault(name, []).append(token)
         return made
 
-    def run(self) -> Any:
-        outputs = self.handed("run")()
+    def run(self) -> Mapping[Any, Any]:
+        outputs = super().run()
         self.outputs |= {name: list(ids) for name, ids in outputs.items()}
         return outputs
 
+    def ran(self, made: Any) -> None:
+        one = isinstance(made, tuple) and len(made) == 2 and np.ndim(made[1]) == 0
+        for name, token in pairs_of([made] if one else made):
+            self.outputs.setdefault(name, []).append(token)
+
     def cancel(self, name: Any) -> None:
-        self.handed("cancel")(name)
+        super().cancel(name)
         self.cancelled.append(name)
 
     def output(self, name: Any) -> Any:
@@ -140,7 +191,7 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
         own = {**options, **taken(make, clock=clock, **other)}
         made = handed(partial(make, **own), model=model)
         lacking = not all(hasattr(made, name) for name in ("output", "finished", "has_unfinished"))
-        return Counted(made) if lacking else Handed(made, Engine.takes)
+        return Counted(made) if lacking else Running(made)
 
     told = watch(engine, a, fuse)
     return {**told, **_failures(a.steps, used)}
