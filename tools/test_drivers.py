@@ -13,6 +13,7 @@ from inferspec.conformance.bridge.arrays import arrays
 from inferspec.conformance.bridge.drivers import handed, taken
 from inferspec.conformance.bridge.drivers.batching import HandedCache
 from inferspec.conformance.bridge.drivers.engine import Counted
+from inferspec.conformance.bridge.drivers.scheduler import STEP, Scheduling
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
@@ -536,10 +537,12 @@ def test_of_a_run_that_gives_nothing_the_engine_tells_the_outputs():
 
 
 def test_who_was_finished_and_then_cancelled_has_an_output_in_a_run():
-    engine = Counted(Untold())
+    class Cancelling(Untold):
+        def cancel(self, name): ...
+
+    engine = Counted(Cancelling())
     done, left = (engine.add_request([1], limit) for limit in (1, 2))
     engine.step()
-    engine._own.cancel = lambda name: None
     engine.cancel(done)
     engine.cancel(left)
     assert engine.live == [done]
@@ -548,3 +551,18 @@ def test_who_was_finished_and_then_cancelled_has_an_output_in_a_run():
 def test_what_is_no_output_of_a_run_is_named():
     with pytest.raises(Unreadable, match=r"run gives a list of 1, which is no \{id: output\} of 2 requests"):
         _run_as([[7, 8]])
+
+
+@pytest.mark.parametrize("kind", [tuple, lambda parts: dict(zip(STEP, parts, strict=True))], ids=["tuple", "dict"])
+def test_a_step_and_its_chunks_may_be_plain(kind):
+    class Plain:
+        def schedule(self):
+            return kind(([{"request": 1, "start": 0}], [], []))
+
+        def update(self, step, tokens):
+            return step
+
+    scheduler = Scheduling(Plain(), {"schedule": (), "update": ("step", "tokens")})
+    step = scheduler.schedule()
+    assert (step.prefills[0].start, step.decodes, step.preempted) == (0, [], [])
+    assert scheduler.update(step, [7]) == Plain().schedule()

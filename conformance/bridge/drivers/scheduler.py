@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from inferspec.conformance.bridge.arrays import Arrays
@@ -11,6 +12,28 @@ from inferspec.conformance.bridge.drivers import Handed, handed, made, taken
 from inferspec.spec.contract import Arguments
 from inferspec.spec.scheduler import Scheduler
 from inferspec.spec.serving import ModelManager, Story
+
+STEP = ("prefills", "decodes", "preempted")
+
+
+class Scheduling(Handed):
+    """A scheduler whose steps and chunks may be dicts, and steps tuples."""
+
+    def schedule(self) -> Any:
+        step = self.handed("schedule")()
+        if all(hasattr(step, name) for name in STEP):
+            return step
+        if not isinstance(step, Mapping | tuple):
+            return step
+        named = step if isinstance(step, Mapping) else dict(zip(STEP, step, strict=False))
+        return SimpleNamespace(own=step, **{name: _shown(named[name]) for name in STEP if name in named})
+
+    def update(self, step: Any, tokens: Sequence[int | None]) -> Any:
+        return self.handed("update")(getattr(step, "own", step), tokens)
+
+
+def _shown(chunks: Any) -> list[Any]:
+    return [SimpleNamespace(**chunk) if isinstance(chunk, Mapping) else chunk for chunk in chunks]
 
 
 def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
@@ -23,7 +46,7 @@ def drive(make: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
 
     def scheduler(block_manager: Any, max_requests: int, max_prefill_tokens: int) -> Any:
         limits = {"max_requests": max_requests, "max_prefill_tokens": max_prefill_tokens}
-        return Handed(handed(make, block_manager=block_manager, **limits), Scheduler.takes)
+        return Scheduling(handed(make, block_manager=block_manager, **limits), Scheduler.takes)
 
     return Story(scheduler, blocks, Arguments(**{"together": False, **given})).told(given["steps"])
 
