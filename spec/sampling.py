@@ -7,8 +7,9 @@ top-k left is at least p. A temperature above 0 divides the logits before that; 
 An id is drawn by inverse CDF: with cdf(i) the surviving probability of the ids up to i, in ascending order of ids, the
 smallest id whose cdf exceeds the row's uniform number. So every draw can be replayed and no generator is hidden. Who has
 sorted the ids for the filters may draw from them as they then stand, the likeliest first or last: that is seen, or declared as
-`draws_by: ["order"]` or `["rising"]`. A
-subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged by statistics.
+`draws_by: ["order"]` or `["rising"]`, and `["order if filtered"]` or `["order if top_p"]` of who sorts only for a filter, or only
+for top-p (`rising` likewise). A subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged
+by statistics.
 
 Which of equal ids come first is left to chance by the sorts and selections of most libraries, and many keep all that are equal to
 the k-th: who does either says `ties: ["any"]`, and is asked which ids are likelier than others, and for enough of them. At
@@ -45,8 +46,17 @@ ORDERS = ("temperature-first", "filters-first")
 """What top-p sees: probabilities after the temperature (vLLM, SGLang, transformers; what we ask for), or before it
 (llama.cpp, mlx-lm, the course). Top-k does not care."""
 
-DRAWS_BY = ("id", "order", "rising")
-"""What the cdf of a draw goes through: ids as they are numbered, or as their logits are ordered, the largest first or last."""
+DRAWS_BY = (
+    "id",
+    "order",
+    "rising",
+    "order if filtered",
+    "rising if filtered",
+    "order if top_p",
+    "rising if top_p",
+)
+"""What the cdf of a draw goes through: ids as they are numbered, or as their logits are ordered, the largest first or last; or
+so only where there is a filter, or a top_p, that has sorted them."""
 
 TIES = ("lowest ids", "any")
 """Which of equal ids survive where not all do."""
@@ -276,9 +286,10 @@ class Sampler(Filtering):
         once = _once(z)
         x = self.tempered(once, a)
         weights = np.broadcast_to(self.weights(x, self.survivors(once, x, a)), z.shape)
-        if self.draws_by() == "id":
+        way = self.way(a)
+        if way == "id":
             return self.ids(weights, self.uniforms(a, len(z)), a)
-        order = self.order(once) if self.draws_by() == "order" else rising(once)
+        order = self.order(once) if way == "order" else rising(once)
         return self.sorted_ids(np.broadcast_to(order, z.shape), weights, a)
 
     def without_distribution(self, a: Arguments) -> int:
@@ -295,6 +306,10 @@ class Sampler(Filtering):
         """One of DRAWS_BY: the first that the subject claims."""
         claimed: Sequence[str] = self.claimed.get("draws_by", DRAWS_BY)
         return claimed[0]
+
+    def way(self, a: Arguments) -> str:
+        """In which order a draw goes through the ids: id, order or rising."""
+        return ways_of(self.draws_by(), a)[0]
 
     def leaves_any_of_equals(self) -> bool:
         """Whether of equal ids not only the lowest may survive."""
@@ -344,7 +359,8 @@ class Sampler(Filtering):
         if a.temperature == 0:
             right = self._largest(z, a)
         else:
-            right = self._of_the_seen(_once(z), a, precision, order, draws_by or self.draws_by())
+            ways = ways_of(draws_by or self.draws_by(), a)
+            right = np.logical_or.reduce([self._of_the_seen(_once(z), a, precision, order, way) for way in ways])
         return (right | ~sound[:, None]).reshape(a.logits.shape)
 
     def _largest(self, z: np.ndarray, a: Arguments) -> np.ndarray:
@@ -410,6 +426,16 @@ class Sampler(Filtering):
 
     def result_dtype(self, a: Arguments) -> str:
         return "int32"
+
+
+def ways_of(draws_by: str, a: Arguments) -> tuple[str, ...]:
+    """In which of the orders id, order and rising an honest subject may go through the ids of a call: in two where a limit that
+    filters nothing is given, which may be taken for a filter."""
+    way, _, when = draws_by.partition(" if ")
+    top_k = when != "top_p" and a.top_k is not None
+    if not when or a.top_p < 1 or (top_k and 0 < a.top_k < a.logits.shape[-1]):
+        return (way,)
+    return ("id", way) if top_k else ("id",)
 
 
 def _whichever(z: np.ndarray, perhaps: np.ndarray, surely: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

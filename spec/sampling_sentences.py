@@ -110,7 +110,7 @@ SAMP_21 = _sample(
 SAMP_22 = _sample(
     "SAMP-22",
     "the id is the first, in ascending order of ids, whose cdf of softmax(logits / temperature) exceeds the uniform number; or, where"
-    " that is seen or declared, in the order of the logits, the largest first or last",
+    " that is seen or declared, in the order of the logits, the largest first or last, always or for what a filter sorts",
     source="PROPERTIES SA7",
 )
 SAMP_23 = _sample(

@@ -10,7 +10,7 @@ from inferspec.conformance.suite import Profile, all_tests
 from inferspec.spec import contract
 from inferspec.spec.ends import ID, IDS, eos_given
 from inferspec.spec.generation import Generate
-from inferspec.spec.sampling import Sampler
+from inferspec.spec.sampling import DRAWS_BY, Sampler
 
 GENERATE = """
 import numpy as np
@@ -116,7 +116,7 @@ def test_the_contract_s_own_generators_are_given_several():
 
 @pytest.mark.parametrize(
     ("draws_by", "left"),
-    [("id", {}), ("order", {"draws_by": ["order"]}), ("rising", {"draws_by": ["rising"]}), ("other", {})],
+    [("other", {}), ("id", {}), *((way, {"draws_by": [way]}) for way in DRAWS_BY[1:])],
 )
 @pytest.mark.parametrize(
     "envelope",

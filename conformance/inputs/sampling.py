@@ -524,26 +524,43 @@ BAD_TOP_P = among([0, 0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])
 ORDINARY = {FILTER: filter_calls, SAMPLER: sampler_calls(generators=["given"])}
 """The widest calls of each operation whose answer one comparison can judge."""
 
-DRAWS = {"id": (1, 3), "order": (3, 0), "rising": (3, 1)}
-"""The ids of probabilities 0.1, 0.4, 0.2 and 0.3 that uniform numbers of 0.45 and 0.95 draw."""
+DRAWS = {"id": (2, 3), "order": (3, 0), "rising": (3, 1)}
+"""The ids of probabilities 0.1, 0.4, 0.2 and 0.3 that uniform numbers of 0.52 and 0.95 draw."""
+
+DRAWS_FILTERED = {**DRAWS, "order": (3, 2)}
+"""Those where the least likely of these is filtered out."""
+
+SORTING: tuple[dict[str, Any], ...] = ({}, {"top_k": 3}, {"top_p": 0.85})
+"""Filters for which ids may be sorted."""
 
 
 def drawing(envelope: Envelope) -> Answers:
-    """Draws whose ids tell in which order the cdf goes through them."""
+    """Draws whose ids tell in which order the cdf goes through them, with each filter and without."""
     kinds = [kind for kind in envelope["temperatures"] if kind != "greedy"]
     if not kinds or "given" not in envelope["generators"]:
         return {}
     temperature, shape = TEMPERATURES[kinds[0]][0], with_rows(tuple(envelope["leading_dims"][0]), 1)
     row = round_to(np.log([0.1, 0.4, 0.2, 0.3]) * temperature, envelope["dtypes"][0])
 
-    def draw(uniform: float) -> Call:
+    def draw(uniform: float, **limits: Any) -> Call:
         numbers = np.full(shape, uniform, numpy_dtype(envelope["uniform_dtypes"][0]))
-        return Call(SAMPLER, {"temperature": temperature, "logits": np.tile(row, (*shape, 1)), "uniform": numbers})
+        logits = np.tile(row, (*shape, 1))
+        return Call(SAMPLER, {"temperature": temperature, "logits": logits, "uniform": numbers, **limits})
 
-    calls = draw(0.45), draw(0.95)
-    return {
-        way: [(call, partial(_all_are, id)) for call, id in zip(calls, ids, strict=True)] for way, ids in DRAWS.items()
-    }
+    filters = [limits for limits in SORTING if all(True in envelope[name] for name in limits)]
+    calls = [(draw(0.52, **limits), draw(0.95, **limits)) for limits in filters]
+    # Who sorts always is known by its draws without a filter, whatever else is wrong with its filters.
+    asked = {way: calls[:1] if way in ("order", "rising") else calls for way in spec.DRAWS_BY}
+    return {way: [answer for pair in pairs for answer in _drawn(way, pair)] for way, pairs in asked.items()}
+
+
+def _drawn(way: str, calls: tuple[Call, Call]) -> list[tuple[Call, Callable[[Told], bool]]]:
+    """Each of two calls, and whether its ids are those that come of a way."""
+    limits = {"top_k": None, "top_p": 1.0}
+    given = {**limits, **calls[0].arguments}
+    draws = DRAWS_FILTERED if limits.keys() & calls[0].arguments.keys() else DRAWS
+    told = draws[spec.ways_of(way, Arguments(**given))[0]]
+    return [(call, partial(_all_are, id)) for call, id in zip(calls, told, strict=True)]
 
 
 def _all_are(id: int, told: Told) -> bool:

@@ -488,6 +488,10 @@ def weights_in(dtype: str) -> Callable[..., np.ndarray]:
     return weights
 
 
+def sorted_for_any_limit(self: Sampler, a: Arguments) -> str:
+    return spec.ways_of(self.draws_by(), a)[-1]
+
+
 def places_for_ids(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
     return self.ids(in_order(weights, order), self.uniforms(a, len(order)), a)
 

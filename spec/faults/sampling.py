@@ -559,7 +559,32 @@ _SORTED = tuple(
 )
 """Mistakes of who draws from sorted ids."""
 
-FAULTS: tuple[Fault, ...] = (*sampling_filters.FAULTS, *_SAMPLERS, *sampling_generators.FAULTS, *_SORTED)
+_SORTED_IF_FILTERED = tuple(
+    Fault(f"sampler-sorted-{name}", text, spec.SAMP_24, change, TIRED, {"draws_by": (way,)})
+    for name, text, way, change in (
+        (
+            "places-if-filtered",
+            "where a filter has sorted the ids, the place of one in the order comes out for it",
+            "order if filtered",
+            {"sorted_ids": changes.places_for_ids},
+        ),
+        (
+            "weights-by-id-if-top-p",
+            "where top_p has sorted the ids, probabilities stay as ids are numbered",
+            "rising if top_p",
+            {"sorted_ids": changes.weights_by_id},
+        ),
+    )
+)
+"""Mistakes of who draws from sorted ids where it sorted them."""
+
+FAULTS: tuple[Fault, ...] = (
+    *sampling_filters.FAULTS,
+    *_SAMPLERS,
+    *sampling_generators.FAULTS,
+    *_SORTED,
+    *_SORTED_IF_FILTERED,
+)
 
 
 VARIANTS: tuple[Variant, ...] = (
@@ -603,6 +628,20 @@ VARIANTS: tuple[Variant, ...] = (
         "Sampler",
         {"sorted_ids": changes.reversed_order, "weights": changes.weights_in("float32")},
         envelope={"draws_by": ("rising",)},
+    ),
+    Variant(
+        "sampler-sorted-if-filtered",
+        "ids are drawn in the order of their logits where there is a filter, a top_k of all ids too",
+        "Sampler",
+        {"way": changes.sorted_for_any_limit, "weights": changes.weights_in("float32")},
+        envelope={"draws_by": ("order if filtered",)},
+    ),
+    Variant(
+        "sampler-rising-if-top-p",
+        "ids are drawn in the order of their logits, the smallest first, where there is a top_p",
+        "Sampler",
+        {"tempered": changes.divided_in_float32, "weights": changes.weights_in("float32")},
+        envelope={"draws_by": ("rising if top_p",)},
     ),
     Variant(
         "sampler-sorted-any-of-equals",
