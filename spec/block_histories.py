@@ -172,8 +172,7 @@ class _Judge:
     def _joined(self, number: int, table: int, whole: int) -> None:
         """Note which of its whole blocks a table has left for the cached ones that hold the same; any other move is not noted, and
         found after the step."""
-        known, used = self.tables[table], self._elsewhere(table)
-        shown = self._read(number, table)
+        known, shown = self.tables[table], self._read(number, table)
         for index, (own, block) in enumerate(zip(known.ids[:whole], shown[2:], strict=False)):
             if own == block or self.ghosts.get(block) != tuple(known.tokens[: (index + 1) * self.size]):
                 continue
@@ -181,9 +180,6 @@ class _Judge:
             shown_now = [*known.shown[: index + 2], block, *known.shown[index + 3 :]]
             known = self.tables[table] = replace(known, shown=shown_now)
             self.freed.pop(block, None)
-            if own not in used:
-                self._erase(own)
-                self.freed[own] = (number, -index)
 
     def _freeing(self, number: float, refused: bool, table: int) -> Iterator[tuple[Check, str]]:
         if table not in self.tables:

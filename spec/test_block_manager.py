@@ -71,3 +71,12 @@ def test_a_table_does_not_leave_its_block_for_what_is_yet_to_be_computed():
     story, parts = told(variant("joins-copies"), (*JOINED[:2], JOINED[3], *JOINED[2:3], *JOINED[4:]))
     parts["3 table 2"][2] = 0
     assert Check.STAYS in [complaint.check for complaint in complaints(story, parts)]
+
+
+def test_a_free_copy_that_a_table_is_given_is_not_free_any_more():
+    other = ("allocate", {"tokens": (7,)})
+    late = (*JOINED[:3], ("free", {"table": 1}), other, ("mark_computed", {"table": 5, "n": 1}), ("free", {"table": 5}))
+    filling = (("mark_computed", {"table": 2, "n": 1}), ("allocate", {"tokens": (1, 2, 3)}))
+    story, parts = told(variant("joins-copies"), (*late, *filling))
+    assert list(parts["8 table 2"]) == [0, 1, 0]
+    assert complaints(story, parts) == []
