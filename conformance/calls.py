@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from inferspec.spec.contract import Signature
 
 VIEWS = ("slice", "transpose", "permute", "stride", "reverse", "broadcast", "heads")
 """How an array argument may lie in memory, apart from a fresh contiguous copy."""
@@ -114,16 +117,22 @@ class Call:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
 
-    def program(self) -> str | None:
-        """A line of Python that makes the call, or None when its arrays are too large to write down or an argument, a
-        model say, is one that only a driver can make."""
+    def program(self, signature: Signature) -> str | None:
+        """A line of Python that makes the call, spelt as the signature is, or None when its arrays are too large to write
+        down or an argument, a model say, is one that only a driver can make."""
         if self.views or self.elsewhere or self.refilled or "steps" in self.arguments:
             return None
         if sum(a.size for a in self.leaves().values()) > 24:
             return None
         if not all(_literal_stands_for(value) for value in self.arguments.values()):
             return None
-        return f"{self.operation}({', '.join(f'{k}={_literal(v)}' for k, v in self.arguments.items())})"
+        made = self.arguments.keys() & (signature.init or {})
+        method = f".{signature.method}" if signature.method else ""
+        built = signature.name if signature.init is None else f"{signature.name}({self._literals(made)})"
+        return f"{built}{method}({self._literals(self.arguments.keys() - made)})"
+
+    def _literals(self, names: Set[str]) -> str:
+        return ", ".join(f"{name}={_literal(value)}" for name, value in self.arguments.items() if name in names)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
@@ -167,10 +176,10 @@ def _literal_stands_for(value: Any) -> bool:
 def _literal(value: Any) -> str:
     if isinstance(value, np.ndarray) and not value.size:
         # A list of nothing says nothing of the axes behind.
-        return f"zeros({value.shape}, {value.dtype.name})"
+        return f"zeros({value.shape}, dtype={value.dtype.name})"
     if isinstance(value, np.ndarray):
         number = value.astype(np.float64) if value.dtype.kind not in "biu" else value
-        return f"array({number.tolist()}, {value.dtype.name})"
+        return f"array({number.tolist()}, dtype={value.dtype.name})"
     if isinstance(value, tuple | list):
         return f"[{', '.join(_literal(item) for item in value)}]"
     return repr(value)

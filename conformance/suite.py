@@ -265,7 +265,8 @@ class Test:
             outcome = trial.outcome
         outcome.state, outcome.message = failure.state, trial.advised(failure)
         if failure.call is not None:
-            outcome.call, outcome.program = str(failure.call), failure.call.program() or ""
+            signature = trial.contract.operation(failure.call.operation).signature
+            outcome.call, outcome.program = str(failure.call), failure.call.program(signature) or ""
             outcome.features, outcome.seed = dict(failure.call.features), failure.call.seed
         if outcome.state == "failed" and profile.diagnose:
             trial.outcome.diagnosis = self._diagnosis(trial, profile, repeats) if told is None else told

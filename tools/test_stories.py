@@ -210,13 +210,36 @@ def test_a_story_prints_one_numbered_line_a_step():
     ("arguments", "program"),
     [
         ({"x": (1, 2.5), "mode": "a"}, "it(x=[1, 2.5], mode='a')"),
-        ({"x": np.zeros((0, 3), np.float32)}, "it(x=zeros((0, 3), float32))"),
+        ({"x": np.zeros((0, 3), np.float32)}, "it(x=zeros((0, 3), dtype=float32))"),
         ({"model": {"vocab_size": 7}, "tokens": (1, 2)}, None),
         ({"pieces": (b"a",), "tokens": (0,)}, None),
     ],
 )
 def test_only_what_a_line_can_say_is_printed_as_a_program(arguments, program):
-    assert Call("it", arguments).program() == program
+    assert Call("it", arguments).program(Signature("it", {})) == program
+
+
+@pytest.mark.parametrize(
+    ("signature", "program"),
+    [
+        ("turn(x, by=1)", "turn(x=2, by=3)"),
+        ("Turn(by=1)(x)", "Turn(by=3)(x=2)"),
+        ("Turn(by=1).back(x)", "Turn(by=3).back(x=2)"),
+        ("Turn.back(x, by=1)", "Turn.back(x=2, by=3)"),
+    ],
+)
+def test_a_program_makes_an_object_and_then_calls_it(signature, program):
+    spelt = Signature.parse(signature)
+    assert Call(spelt.operation, {"x": 2, "by": 3}).program(spelt) == program
+
+
+@pytest.mark.parametrize("x", [np.zeros((0, 3), np.float16), np.array([[1.5, -np.inf], [np.nan, 0]], np.float16)])
+def test_a_program_runs_by_the_names_of_numpy(x):
+    line = Call("asarray", {"a": x}).program(Signature.parse("asarray(a)"))
+    assert line is not None
+    result = eval(line, vars(np))
+    assert (result.shape, result.dtype) == (x.shape, x.dtype)
+    assert np.array_equal(result, x, equal_nan=True)
 
 
 def test_a_class_must_have_the_methods_that_its_driver_uses():
