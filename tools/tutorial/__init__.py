@@ -6,23 +6,27 @@ What has been reached is in the learner's own file, and nowhere else: started ag
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from inferspec.conformance.bridge.signatures import AdapterError
 from inferspec.conformance.reporting.certificate import verdict_text
+from inferspec.tools.explain import Page
 from inferspec.tools.told import told
 from inferspec.tools.tutorial.checking import Failure, certified, first_failure
 from inferspec.tools.tutorial.lessons import BEGINNING, LESSONS, Lesson, lesson_for
 
 FOLDER = Path("inferspec-tutorial")
 CHOICES = "[Enter] I mended it, run again   h  a hint   m  mend it for me   q  stop for now"
+COPIED = ("rerun: ", "as a program: ")
+"""How the lines of a failure begin that someone will copy."""
 
 
 def add_parser(commands: Any) -> None:
@@ -66,14 +70,14 @@ class Tutorial:
 
     def __init__(self, folder: Path, console: Console, ask: Callable[[str], str]) -> None:
         self.folder, self.file = folder, folder / "rope.py"
-        self.console, self.ask = console, ask
+        self.console, self.page, self.ask = console, Page(console), ask
 
     def run(self, restart: bool = False) -> int:
         """Go on from where the file is, up to a certificate, or up to where the learner stops."""
         self._begin(restart)
         while (failure := self._checked()) is not None:
             if not self._worked_on(failure):
-                self._say(f"Until then: `inferspec tutorial {self.folder}` goes on from here.")
+                self._go_on_later("Not yet.")
                 return 1
         return self._certify()
 
@@ -94,11 +98,11 @@ class Tutorial:
             f"{self.file} turns queries and keys by their positions. It looks right, and a model that uses it speaks. "
             f"Open it in an editor: there are {len(LESSONS)} mistakes in it, each of which is in real software too."
         )
-        self.console.print(Padding(Text(BEGINNING, "dim"), (1, 0, 1, 4), expand=False))
+        self.console.print(Text(f"\n{textwrap.indent(BEGINNING, ' ' * 4)}", "dim"), soft_wrap=True)
 
     def _checked(self) -> Failure | None:
         """The first requirement that is not met; a file that cannot be run at all is a failure as well."""
-        self._head(f"inferspec certify --impl {self.file}")
+        self._head(f"inferspec certify --impl {_quoted(self.file)}")
         met: list[str] = []
 
         def tell(id: str, examples: int) -> None:
@@ -115,7 +119,9 @@ class Tutorial:
 
     def _worked_on(self, failure: Failure) -> bool:
         """Show a failure and have it mended; False when the learner stops."""
-        self.console.print(Padding(Text(failure.text, "red"), (0, 0, 0, 2), expand=False))
+        for line in failure.text.splitlines():
+            tell = self.page.line if line.lstrip().startswith(COPIED) else self.page.paragraph
+            tell(line, style="red")
         lesson = lesson_for(failure.requirement, self._code())
         if lesson:
             number = LESSONS.index(lesson) + 1
@@ -133,19 +139,21 @@ class Tutorial:
     def _answered(self, lesson: Lesson | None) -> bool:
         while True:
             answer = self.ask(CHOICES)
-            if answer == "h":
+            if answer in ("h", "hint"):
                 self._say(lesson.hint if lesson else "this is a mistake of your own: the failure says what it saw")
-            elif answer == "m":
+            elif answer in ("m", "mend"):
                 return self._mended(lesson)
+            elif answer in ("", "q", "quit", "stop"):
+                return not answer
             else:
-                return not answer.startswith("q")
+                self._say(f"{answer!r} is none of the answers:")
 
     def _mended(self, lesson: Lesson | None) -> bool:
         """Put the mend in; only where the lines are as the tutorial wrote them."""
         if lesson is None:
             self._say("These lines are not the tutorial's own any more: nothing was changed. Mend them, or --restart.")
             return False
-        self.file.write_text(lesson.mended(self._code()), encoding="utf-8")
+        self.file.write_text(lesson.mended(self._code()), encoding="utf-8", errors="surrogateescape")
         for old, new in lesson.mend:
             for sign, text, style in (("-", old, "red"), ("+", new, "green")):
                 for line in text.splitlines():
@@ -158,30 +166,38 @@ class Tutorial:
             "That was RoPE alone. A certificate is of a whole run: what is not offered reads not claimed, and what did "
             "not run would make it incomplete."
         )
-        self._line(f"pytest --pyargs inferspec.conformance --impl ./{self.file.name} --certificate certificate.json")
+        kept = self.folder / "certificate.json"
+        self._line(f"pytest --pyargs inferspec.conformance --impl {_quoted(self.file)} --certificate {_quoted(kept)}")
         certificate, text = certified(self.file.absolute())
         if certificate is None or certificate["verdict"] != "conformant":
             self.console.print(Text(text[-2000:], "red"))
-            self._say(
-                f"Not yet: the whole run tries more examples. `inferspec tutorial {self.folder}` goes on from here."
-            )
+            self._go_on_later("Not yet: the whole run tries more examples.")
             return 1
         self.console.print(f"  [bold green]verdict: {verdict_text(certificate)}")
-        self._say(f"It is in {self.folder / 'certificate.json'}. What to do with it, and where to go from here:")
-        for one in ("inferspec verify certificate.json", "inferspec report certificate.json"):
-            self._line(one)
+        self._say(f"It is in {kept}. What to do with it, and where to go from here:")
+        self._line(f"inferspec verify {_quoted(kept)}")
+        self._line(f"inferspec report {_quoted(kept)}")
         self._line("inferspec init my_adapter.py      # the same for code of your own")
         return 0
 
     def _code(self) -> str:
-        return self.file.read_text(encoding="utf-8")
+        # A comment that is no UTF-8 is the learner's own affair, and stays.
+        return self.file.read_text(encoding="utf-8", errors="surrogateescape")
+
+    def _go_on_later(self, why: str) -> None:
+        self._say(f"{why} This goes on from here:")
+        self._line(f"inferspec tutorial {_quoted(self.folder)}")
 
     def _head(self, text: str) -> None:
-        self.console.print()
-        self.console.print(Text(f"── {text}", "bold"), soft_wrap=True)
+        self.page.heading(f"── {text}")
 
     def _say(self, text: str) -> None:
-        self.console.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
+        self.page.paragraph(text)
 
     def _line(self, text: str) -> None:
-        self.console.print(Text(f"    {text}", "cyan"), soft_wrap=True)
+        self.page.line(text, 4, "cyan")
+
+
+def _quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))

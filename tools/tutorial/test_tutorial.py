@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 
 import pytest
 from rich.console import Console
@@ -17,9 +18,11 @@ from inferspec.tools.tutorial.lessons import BEGINNING, LESSONS, lesson_for
 MENDED = LESSONS[2].mended(LESSONS[1].mended(LESSONS[0].mended(BEGINNING)))
 
 
-def test_by_itself_it_goes_from_three_mistakes_to_a_certificate(tmp_path, capsys):
-    assert main(["tutorial", str(tmp_path), "--auto"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_by_itself_it_goes_from_three_mistakes_to_a_certificate(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path.parent)
+    assert main(["tutorial", tmp_path.name, "--auto"]) == 0
+    printed = capsys.readouterr().out
+    text = " ".join(printed.split())
     told = [
         *("ROPE-01", "fault rope-interleaved-for-split-half", "Mistake 1 of 3"),
         *("✓ ROPE-02", "fault rope-int-offset-ignored", "Mistake 2 of 3"),
@@ -33,6 +36,10 @@ def test_by_itself_it_goes_from_three_mistakes_to_a_certificate(tmp_path, capsys
     passed = {row["id"] for row in certificate["requirements"] if row["state"] == "passed"}
     assert f"All {len(passed)} requirements that the file claims hold" in text
     assert all(f"✓ {requirement} " in text for requirement in passed)
+    lines = [line.strip() for line in printed.splitlines()]
+    assert [line[-4:] for line in lines if line.startswith("rerun: ")] == ["-n 0"] * 3
+    (verify,) = (line for line in lines if line.startswith("inferspec verify "))
+    assert main(shlex.split(verify)[1:]) == 0
 
 
 class Learner:
@@ -42,7 +49,7 @@ class Learner:
         self.folder, self.answers, self.seen = folder, list(answers), []
 
     def __call__(self, question):
-        self.seen.append((self.folder / "rope.py").read_text(encoding="utf-8"))
+        self.seen.append((self.folder / "rope.py").read_text(encoding="utf-8", errors="replace"))
         return self.answers.pop(0)
 
 
@@ -51,10 +58,11 @@ def check(monkeypatch):
     """The suites' part: the lesson's first requirement fails as long as its mistake is in the file."""
 
     def first_failure(file, met):
-        code = file.read_text(encoding="utf-8")
+        code = file.read_text(encoding="utf-8", errors="replace")
         for lesson in LESSONS:
             if lesson.is_open(code):
-                return Failure(min(lesson.requirements), f"failure: {lesson.title}", ("a-fault",))
+                text = f"failure: {lesson.title}\n  rerun: pytest --impl {file} -n 0"
+                return Failure(min(lesson.requirements), text, ("a-fault",))
         if "# wrong" in code:
             return Failure("ROPE-17", "failure: x is changed", ())
         met("ROPE-01", 100)
@@ -86,6 +94,26 @@ def test_a_learner_is_helped_as_far_as_asked_for(tmp_path):
 
 
 @pytest.mark.usefixtures("check")
+def test_what_is_no_answer_is_asked_again(tmp_path):
+    code, text, seen = walk(tmp_path, "hint", "what?", "mend", "quit")
+    assert code == 1
+    assert LESSONS[0].hint[:40] in text
+    assert "'what?' is none of the answers" in text
+    assert text.count(f"failure: {LESSONS[0].title}") == 1
+    assert seen == [BEGINNING] * 3 + [LESSONS[0].mended(BEGINNING)]
+
+
+@pytest.mark.usefixtures("check")
+def test_a_failure_s_rerun_is_one_line_however_narrow_the_terminal_is(tmp_path):
+    folder, out = tmp_path / "a folder", io.StringIO()
+    folder.mkdir()
+    console = Console(file=out, width=30)
+    assert tutorial.Tutorial(folder, console, Learner(folder, "q")).run() == 1
+    assert f"  rerun: pytest --impl {folder}/rope.py -n 0\n" in out.getvalue()
+    assert f"    inferspec tutorial '{folder}'\n" in out.getvalue()
+
+
+@pytest.mark.usefixtures("check")
 def test_started_again_it_goes_on_where_the_file_is(tmp_path):
     walk(tmp_path, "m", "q")
     code, text, _ = walk(tmp_path, "m", "m")
@@ -102,6 +130,10 @@ def test_what_the_learner_wrote_stays(tmp_path):
     _, _, seen = walk(tmp_path, "m", "q")
     assert seen[0] == mine
     assert "# My own words." in seen[1]
+    latin = mine.encode().replace(b"My own words", b"In Latin-1: \xe4")
+    (tmp_path / "rope.py").write_bytes(latin)
+    walk(tmp_path, "m", "q")
+    assert (tmp_path / "rope.py").read_bytes() == LESSONS[0].mended(latin.decode("latin-1")).encode("latin-1")
     other = MENDED + "\n# wrong\n"
     (tmp_path / "rope.py").write_text(other, encoding="utf-8")
     code, text, _ = walk(tmp_path, "m")
