@@ -27,7 +27,6 @@ from inferspec.spec.contract import REQUIRED, Contract, Fault, Operation, Requir
 from inferspec.tools.sources import cited, links, properties
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITES = "conformance" if (ROOT / "pyproject.toml").exists() else "--pyargs inferspec.conformance"
 
 
 def add_parser(commands: Any) -> None:
@@ -36,8 +35,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "what",
         metavar="REQUIREMENT|COMPONENT|NAME",
-        help="ROPE-04, say, or rope; a name of the contract, such as softmax; a fault of a diagnosis; or a property that a"
-        " source cites, such as RO1",
+        help="ROPE-04, say, or rope; a name of the contract, such as softmax; a fault of a diagnosis; a test, as pytest names"
+        " it; or a property that a source cites, such as RO1",
     )
     parser.add_argument(
         "--xray", action="store_true", help="a component's arithmetic on a small example, step by step, with its shapes"
@@ -64,6 +63,11 @@ def command(options: argparse.Namespace) -> int:
         if options.xray:
             return _refuse(page, f"--xray takes a component; {name.upper()} is a property")
         cited_property(page, name.upper())
+    elif tested := _tested(name):
+        if options.xray:
+            return _refuse(page, f"--xray takes a component: {tested[0][0].component} is that of {name}")
+        for one in tested:
+            requirement(page, *one)
     else:
         return _refuse(page, unknown(name))
     return 0
@@ -247,6 +251,18 @@ def _requirement(name: str) -> tuple[Contract, Requirement] | None:
     return next(((c, r) for c in contracts() for r in c.requirements if r.id == id or name in _faults(c, r)), None)
 
 
+def _tested(name: str) -> list[tuple[Contract, Requirement]]:
+    """The requirements of the tests that pytest names so, alone, with their file or with their module."""
+    suite, _, test = name.rpartition("::")
+    if not test.startswith("test_"):
+        return []
+    from inferspec.conformance.suite import all_tests
+
+    named = (one for one in all_tests() if one.name == test.partition("[")[0])
+    ids = {one.requirement.id for one in named if suite.removesuffix(".py").endswith(Path(one.file).stem) or not suite}
+    return [(c, r) for c in contracts() for r in c.requirements if r.id in ids]
+
+
 def _faults(contract: Contract, about: Requirement) -> list[str]:
     return [fault.name for fault in contract.faults if fault.kills.id == about.id]
 
@@ -287,7 +303,9 @@ def _tests(page: Page, about: Requirement) -> None:
     for test in found:
         drawn = "once" if not test.inputs else ", ".join(str(test.examples(Profile(name))) for name in EXAMPLES)
         page.line(f"conformance/{test.file}:{test.function.__code__.co_firstlineno}  {test.name}  {drawn}")
-    page.line(f"pytest {SUITES} --impl impl -n 0 -m \"requirement(id='{about.id}')\"")
+    here = Path("conformance").resolve() == ROOT / "conformance"
+    suites = "conformance" if here else "--pyargs inferspec.conformance"
+    page.line(f"pytest {suites} --impl impl -n 0 -m \"requirement(id='{about.id}')\"")
 
 
 def _variants(page: Page, contract: Contract, about: Requirement) -> None:

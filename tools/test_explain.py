@@ -41,6 +41,31 @@ def test_a_requirement_goes_by_its_id_and_by_its_faults(capsys, name):
     assert told(capsys, name).startswith("ROPE-07 positions, frequencies and angles are computed in float32")
 
 
+@pytest.mark.parametrize(
+    "where", ["", "test_rope.py::", "conformance/test_rope.py::", "inferspec.conformance.test_rope::"]
+)
+def test_a_requirement_goes_by_its_tests_as_pytest_names_them(capsys, where):
+    assert told(capsys, f"{where}test_far_positions_are_right_in_every_dtype").startswith(
+        "ROPE-07 positions, frequencies"
+    )
+
+
+def test_a_test_s_file_tells_it_from_others_of_its_name(capsys):
+    several = "test_dozens_of_heads_read_their_own_keys_and_values"
+    ids = {test.file: test.requirement.id for test in all_tests() if test.name == several}
+    assert len(ids) > 1
+    assert all(told(capsys, f"{file}::{several}").startswith(id) for file, id in ids.items())
+    text = told(capsys, several)
+    assert all(f"requirement(id='{id}')" in text for id in ids.values())
+    assert main(["explain", f"test_rope.py::{several}"]) == 2
+
+
+def test_a_requirement_s_tests_are_run_from_anywhere(capsys, tmp_path, monkeypatch):
+    assert "pytest conformance --impl" in told(capsys, "ROPE-07")
+    monkeypatch.chdir(tmp_path)
+    assert "pytest --pyargs inferspec.conformance --impl" in told(capsys, "ROPE-07")
+
+
 def test_a_property_goes_by_its_name_and_tells_who_cites_it(capsys):
     text = told(capsys, "ro3")
     assert text.startswith(f"RO3 {properties()['RO3']}")
