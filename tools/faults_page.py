@@ -113,7 +113,8 @@ def _row(one: Kill, fault: Fault) -> dict[str, Any]:
 def _plot(killed: Sequence[Kill], axis: Axis) -> dict[str, Any]:
     names = dict.fromkeys(one.component for one in killed)
     rows = [_plotted(index, name, killed, axis) for index, name in enumerate(names)]
-    ticks = [(0.001, "1 ‰"), (0.01, "1 %"), (0.1, "10 %"), (1.0, "all examples")]
+    every = "all examples" if axis.name == "broad" else "all"
+    ticks = [(0.001, "1 ‰"), (0.01, "1 %"), (0.1, "10 %"), (1.0, every)]
     return {
         "axis": axis,
         "height": len(rows) * ROW + 44,

@@ -1,7 +1,9 @@
 """What the kill matrix tells of a fault."""
 
 import html
+import itertools
 import json
+import re
 
 import pytest
 
@@ -190,6 +192,16 @@ def test_every_requirement_has_a_fault_and_a_test():
     found = build([])
     assert found.bare == []
     assert found.untested == []
+
+
+def test_names_under_a_plot_stand_apart_on_narrow_screens():
+    (plot,) = re.findall(r'<svg class="narrow".*?</svg>', page(matrix()), re.DOTALL)
+    ends = []
+    for x, anchor, label in re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="(middle|end)">(.*?)</text>', plot):
+        width = 7 * len(label)
+        ends.append((float(x) - width / (2 if anchor == "middle" else 1), width))
+    assert len(ends) == 4
+    assert all(left + width < right for (left, width), (right, _) in itertools.pairwise(ends))
 
 
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="there is no Chromium")
