@@ -36,7 +36,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--sample", type=int, metavar="N", help="at most N mutants of each module, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (default: 0)")
     parser.add_argument(
-        "--key", action="append", default=[], metavar="KEY", help="this mutant, as JSON names it; repeatable"
+        "--key", action="append", default=[], metavar="KEY", help="this mutant, as --list and JSON name it; repeatable"
     )
     parser.add_argument("--profile", default="standard", choices=list(EXAMPLES))
     parser.add_argument(

@@ -26,7 +26,7 @@ class Mutant:
     after: str
 
     def __str__(self) -> str:
-        return f"spec/{self.module}.py:{self.line}  {self.before} → {self.after}"
+        return f"spec/{self.module}.py:{self.line}  {self.key}"
 
 
 @dataclass(frozen=True)

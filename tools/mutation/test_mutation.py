@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import json
+import re
 
 import pytest
 
@@ -219,6 +220,8 @@ def test_mutants_are_listed_with_what_is_left_out(capsys):
     out = capsys.readouterr().out
     assert "spec/embedding.py:" in out
     assert "by the rule “budget”" in out
+    key = re.findall(r"^spec/embedding.py:\d+  (.*)  \([a-z ]+\)$", out, re.MULTILINE)[0]
+    assert key in {one.key for one in mutants.population("embedding").mutants}
 
 
 @pytest.mark.parametrize(
