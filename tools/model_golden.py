@@ -130,6 +130,10 @@ def _located(asked: str, revision: str | None, root: Path) -> _Model:
         raise _Unable(f"--model {asked}: {error}{meant(asked, _names(root))}") from error
     except (OSError, ValueError) as error:
         raise _Unable(f"--model {asked}: {error}") from error
+    except ImportError:
+        raise
+    except Exception as error:  # those of the hub's client, which are not OSErrors
+        raise _Unable(f"--model {asked}: it cannot be had from the hub: {error}") from error
     here = Path(asked).exists()
     name = (path.stem if path.is_file() else Path(asked).resolve().name if here else asked.split("/")[-1]).lower()
     # The hub's cache names the folder of a snapshot by its commit.

@@ -188,6 +188,15 @@ def test_a_model_that_is_nowhere_is_bad_usage(place):
     assert "neither a folder" in text
 
 
+def test_a_hub_that_cannot_be_reached_is_told_in_one_line(place, monkeypatch):
+    def unreachable(model, revision):
+        raise RuntimeError("Name or service not known")
+
+    monkeypatch.setattr("inferspec.impl.loading.located", unreachable)
+    code, text = place.run(Fake(), Fake(), model="owner/name")
+    assert (code, text) == (2, "--model owner/name: it cannot be had from the hub: Name or service not known\n")
+
+
 def test_a_fine_tuned_model_moves_its_goldens(place):
     """Both libraries for real: three steps of training move every logit, and the weights are the cause."""
     import torch
