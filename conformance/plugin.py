@@ -160,13 +160,15 @@ def _check_certificate(path: str | None) -> None:
 
 
 def _check_marks(expression: str) -> None:
-    """A requirement or component that there is not would select no test, and say nothing."""
+    """What no requirement has would select no test, and say nothing."""
     from inferspec.conformance.bridge.did_you_mean import meant
     from inferspec.spec import COMPONENTS, contracts
 
     # What stands in the brackets of other markers is their own affair.
     asked = " ".join(re.findall(r"\brequirement\(([^)]*)\)", expression))
-    for key, name in re.findall(r"""\b(id|component)\s*=\s*["']([^"']*)["']""", asked):
+    for key, name in re.findall(r"""\b(\w+)\s*=\s*["']([^"']*)["']""", asked):
+        if key not in ("id", "component"):
+            raise pytest.UsageError(f"-m {expression}: {key!r} is nothing to choose by; id and component are")
         known = COMPONENTS if key == "component" else [one.id for about in contracts() for one in about.requirements]
         if name not in known:
             raise pytest.UsageError(f"-m {expression}: there is no requirement of {key} {name!r}{meant(name, known)}")

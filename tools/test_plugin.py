@@ -220,6 +220,7 @@ def test_a_verdict_needs_a_whole_run_and_decides_the_exit_code(certify, subject,
         (("--certificate", "."), "--certificate . is a folder; it takes a file"),
         (("--certificate", "mask.py/out.json"), "--certificate mask.py/out.json cannot be written"),
         (("-m", "requirement(id='ATN-17')"), "there is no requirement of id 'ATN-17'; did you mean ATTN-17?"),
+        (("-m", "requirement(compnent='rope')"), "'compnent' is nothing to choose by; id and component are"),
         (("-m", "not requirement(component='ropes')"), "no requirement of component 'ropes'; did you mean rope?"),
     ],
 )
