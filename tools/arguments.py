@@ -63,6 +63,15 @@ def whole(least: int) -> Callable[[str], int]:
     return kind
 
 
+def letters(text: str) -> str:
+    """A text that can be shown: bytes that are none stand as lone surrogates in what a shell hands on."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("it is not text in utf-8") from None
+    return text
+
+
 def number(takes: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
     """A finite number that fits; takes: which ones do, in words."""
 

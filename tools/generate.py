@@ -36,8 +36,8 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser of the command line."""
     parser = commands.add_parser("generate", help="let a model answer a prompt, and show the latencies")
     parser.add_argument("--model", required=True, help=MODEL_HELP)
-    parser.add_argument("--prompt", required=True, help="what to say to it")
-    parser.add_argument("--system", metavar="TEXT", help="the system message of the chat")
+    parser.add_argument("--prompt", type=arguments.letters, required=True, help="what to say to it")
+    parser.add_argument("--system", type=arguments.letters, metavar="TEXT", help="the system message of the chat")
     parser.add_argument("--raw", action="store_true", help="go on with the prompt as it is, without the chat template")
     parser.add_argument(
         "--max-tokens", type=arguments.whole(0), default=128, metavar="N", help="at most so many tokens (default: 128)"

@@ -177,6 +177,12 @@ def test_a_hub_that_cannot_be_reached_is_told_in_one_line(capsys, monkeypatch):
     assert capsys.readouterr().out == "owner/name cannot be had from the hub: Name or service not known\n"
 
 
+def test_bytes_that_are_no_text_are_told_of_the_argument(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["generate", "--model", "tiny-qwen3", "--prompt", "x", "--system", "\udcff"])
+    assert "argument --system: it is not text in utf-8" in capsys.readouterr().err
+
+
 def test_a_missing_library_is_told_with_the_extra_that_brings_it(capsys, monkeypatch):
     from inferspec.impl import tokenizer
 
