@@ -30,6 +30,7 @@ from inferspec.conformance.reporting.waivers import Waiver
 from inferspec.conformance.session import Session
 from inferspec.conformance.subject import Description
 from inferspec.conformance.suite import Profile
+from inferspec.spec import COMPONENTS
 from inferspec.spec.contract import Level
 
 TODAY = datetime.date(2026, 11, 20)
@@ -339,11 +340,23 @@ def test_a_choice_that_leaves_most_of_a_component_untested_is_told(outside, told
     assert (text in shown) is told
 
 
+def test_components_that_are_not_claimed_or_not_run_share_a_line_each():
+    shown = [line for line, _ in lines(certificate(ran(*MASK)))]
+    first = [line.partition(" ")[0] for line in shown]
+    assert first.count("attention") == 1
+    assert not {"linear", "flash_attention", "rope"} & set(first)
+    (untouched,) = (line for line in shown if line.startswith("not claimed: "))
+    assert untouched.removeprefix("not claimed: ").split(", ") == [name for name in COMPONENTS if name != "attention"]
+
+
 @pytest.mark.parametrize(
     ("others", "text"),
     [
-        ({"CMASK_03": [outcome("failed")]}, "  not met: 1 dtype; no value is wrong"),
-        ({"CMASK_01": [outcome("failed")], "CMASK_03": [outcome("failed")]}, "  not met: 1 value, 1 dtype"),
+        ({"CMASK_03": [outcome("failed")]}, "  not met: 1 of aspect dtype; no value is wrong"),
+        (
+            {"CMASK_01": [outcome("failed")], "CMASK_03": [outcome("failed")]},
+            "  not met: 1 of aspect value, 1 of aspect dtype",
+        ),
     ],
 )
 def test_what_is_no_value_hides_no_right_values(others, text):

@@ -9,6 +9,7 @@ from typing import Any
 from inferspec.conformance.bridge.layouts.standings import standings
 from inferspec.conformance.reporting.certificate import BAD, OF_WAIVERS, STATES, verdict_text
 from inferspec.conformance.reporting.common_causes import causes, declaration, native_components
+from inferspec.spec import COMPONENTS
 
 Line = tuple[str, dict[str, bool]]
 _COLOURS = {"conformant": "green", "nonconformant": "red", "incomplete": "yellow"}
@@ -23,8 +24,16 @@ def lines(certificate: Mapping[str, Any]) -> Iterator[Line]:
         yield str(cause), {"bold": True}
         yield from (_unmet(row) for row in rows if row["id"] in cause.ids)
     told = {one for cause in alike for one in cause.ids}
+    # Components of which there is nothing to tell but this state.
+    alone: dict[str, list[str]] = {"not_claimed": [], "unknown": []}
     for component in dict.fromkeys(row["component"] for row in rows):
-        yield from _component(component, [row for row in rows if row["component"] == component], certificate, told)
+        own = [row for row in rows if row["component"] == component]
+        states = {row["state"] for row in own}
+        if len(states) == 1 and states <= alone.keys() and not any(row["examples"] for row in own):
+            alone[states.pop()].append(component)
+        else:
+            yield from _component(component, own, certificate, told)
+    yield from ((f"{state.replace('_', ' ')}: {', '.join(names)}", {}) for state, names in alone.items() if names)
     if layout := certificate["subject"].get("layout"):
         yield from _chapters(layout, certificate["subject"].get("edition", ""), rows)
     for name, choices in certificate["subject"]["unclaimed"].items():
@@ -49,7 +58,8 @@ def _verdict(certificate: Mapping[str, Any]) -> Iterator[Line]:
         failed = Counter(row["aspect"] for row in unmet)
         # A missing guard hides no right values.
         right = "" if failed["value"] else "; no value is wrong"
-        yield f"  not met: {', '.join(f'{count} {aspect}' for aspect, count in failed.items())}{right}", {"red": True}
+        counts = ", ".join(f"{count} of aspect {aspect}" for aspect, count in failed.items())
+        yield f"  not met: {counts}{right}", {"red": True}
         native = [native_components(row) for row in unmet]
         if all(native):
             # Not conformant even so: what is promised and what is kept are to be the same.
@@ -105,7 +115,7 @@ def _component(
     error = f", worst error {worst:.3g} of its budget, class {precision}" if worst else ""
     detail = f"  [{examples} examples{error}]" if examples else ""
     bad = any(row["state"] in BAD and row["level"] == "MUST" for row in rows)
-    yield f"{component:12s} {counts}{detail}", {"red": True} if bad else {}
+    yield f"{component:{max(map(len, COMPONENTS))}s} {counts}{detail}", {"red": True} if bad else {}
     yield from _narrow(rows)
     if above := sum(row["id"] in told for row in rows):
         yield f"  {above} unmet as told above", {"red": bad}
