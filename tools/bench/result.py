@@ -13,7 +13,7 @@ import jsonschema
 from inferspec.tools.bench.peers import AGAIN, OURS
 from inferspec.tools.bench.statistics import Ratio, Spread, noise, speedup
 from inferspec.tools.generate import Unusable
-from inferspec.tools.told import told
+from inferspec.tools.told import shortened, told
 
 FORMAT = 1
 SCHEMA = Path(__file__).resolve().parent / "result.schema.json"
@@ -142,7 +142,8 @@ def read(path: Path) -> Result:
         raise Unusable(f"{path} cannot be read: {told(error)}") from error
     except jsonschema.ValidationError as error:
         place = "/".join(map(str, error.absolute_path)) or "it"
-        raise Unusable(f"{path} is no result of `inferspec bench` (format {FORMAT}): {place}: {told(error)}") from error
+        why = f"{place}: {shortened(error.message)}"
+        raise Unusable(f"{path} is no result of `inferspec bench` (format {FORMAT}): {why}") from error
     cases = [_case(entry) for entry in body["cases"]]
     names = ("kind", "command", "settings", "machine", "libraries", "missing", "date")
     return Result(**{name: body[name] for name in names}, cases=cases)

@@ -127,7 +127,7 @@ def test_with_one_file_what_it_measured_is_measured_again(files, capsys, monkeyp
     ("text", "message"),
     [
         ("{", "cannot be read"),
-        ("{}", "is no result of `inferspec bench` (format 1): it: 'format' is a required property"),
+        ("{}", "is no result of `inferspec bench` (format 1): it: 'format' is a required property\n"),
         (None, "cannot be read"),
     ],
 )
