@@ -75,6 +75,10 @@ def test_every_field_is_required(tmp_path, name, value):
         (toml(expires="2999-01-31T00:00:00Z"), "it takes a date such as"),
         (toml(scope='"float16"'), "scope is 'float16'; it takes \"all\" or a table"),
         (toml(scope='{ dtypes = "float16" }'), 'it takes "all" or a table'),
+        (
+            toml(scope='{ dtypes = ["float16", "bfloat17"] }'),
+            "scope has 'bfloat17' in dtypes; it takes any of float32, float16, bfloat16; did you mean bfloat16?",
+        ),
         (toml(scope='{ dtype = ["float16"] }'), "scope has 'dtype'; it takes any of dtypes, head_dims"),
         (toml(until="2999-01-31"), "has 'until'; a waiver has requirement, scope"),
         (toml() + toml(), "CMASK-03 is waived twice"),

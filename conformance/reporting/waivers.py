@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from inferspec.conformance.bridge.did_you_mean import meant
 from inferspec.spec import contracts
 from inferspec.spec.contract import Contract
 
@@ -136,10 +137,18 @@ def _scope(scope: Any, where: str, envelope: Mapping[str, Any]) -> dict[str, tup
         return {}
     if not (isinstance(scope, dict) and all(isinstance(values, list) for values in scope.values())):
         raise WaiverError(f'{where}: scope is {scope!r}; it takes "all" or a table such as {{ dtypes = ["bfloat16"] }}')
-    if unknown := set(scope) - set(envelope):
-        raise WaiverError(f"{where}: scope has {sorted(unknown)[0]!r}; it takes any of {', '.join(envelope)}")
+    if strange := set(scope) - set(envelope):
+        raise WaiverError(f"{where}: scope has {sorted(strange)[0]!r}; it takes any of {', '.join(envelope)}")
     if odd := [value for values in scope.values() for value in values if not _is_choice(value)]:
         raise WaiverError(f"{where}: scope has {odd[0]!r}; it takes texts, numbers and lists of such")
+    for key, values in scope.items():
+        # Sizes are drawn beside those of the envelope too; a word that it does not have would waive nothing, and say nothing.
+        choices = envelope[key] if isinstance(envelope[key], list | tuple) else ()
+        words = [choice for choice in choices if isinstance(choice, str)]
+        if words and (unknown := [value for value in values if isinstance(value, str) and value not in words]):
+            raise WaiverError(
+                f"{where}: scope has {unknown[0]!r} in {key}; it takes any of {', '.join(words)}{meant(unknown[0], words)}"
+            )
     return {key: tuple(_plain(value) for value in values) for key, values in scope.items()}
 
 
