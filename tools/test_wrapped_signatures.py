@@ -134,6 +134,37 @@ def test_a_function_that_wraps_another_is_called_by_what_it_takes_itself(folder)
     assert called(load("mine"), "linear", x=ONES, weight=ONES).tolist() == [[4, 4]] * 2
 
 
+def test_what_a_decorator_calls_by_a_name_of_its_own_is_given_by_position(folder):
+    module(
+        folder,
+        """
+        from functools import wraps
+
+        def by_copies(function):
+            @wraps(function)
+            def wrapper(array, *given, **named): return function(array.copy(), *given, **named)
+            return wrapper
+
+        def counted(method):
+            @wraps(method)
+            def wrapper(self, array, *given, **named): return method(self, array, *given, **named)
+            return wrapper
+
+        @by_copies
+        def linear(x, weight, bias=None): return x @ weight.T if bias is None else x @ weight.T + bias
+
+        class RMSNorm:
+            def __init__(self, dims, weight, eps=1e-5): self.weight = weight
+            @counted
+            def __call__(self, x): return x * self.weight
+        """,
+    )
+    found = load("mine")
+    assert found.targets["linear"].call_names == {"x": "", "weight": "weight", "bias": "bias"}
+    assert called(found, "linear", x=ONES, weight=ONES, bias=ONES[0, :2]).tolist() == [[5, 5]] * 2
+    assert found.targets["RMSNorm"].call_names == {"x": ""}
+
+
 SETS_ITS_METHODS = {
     "setattr": "for name in NAMES: setattr(self, name, getattr(inner, name))",
     "its dict": "self.__dict__.update((name, getattr(inner, name)) for name in NAMES)",

@@ -70,10 +70,25 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter] | Non
         own = list(signature_of(function).parameters.values())
     except (ValueError, TypeError):
         return _parameters_of_extension(function)
-    if own and own[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and hasattr(function, "dispatch"):
-        # functools.singledispatch looks at what is given by position.
-        own[0] = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
+    for place in range(min(_taken_by_place(function, own), len(own))):
+        if own[place].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            own[place] = own[place].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
     return own
+
+
+def _taken_by_place(function: Callable[..., Any], own: Sequence[inspect.Parameter]) -> int:
+    """How many of its first parameters must be given by position, though it has a name for them."""
+    if hasattr(function, "dispatch"):
+        # functools.singledispatch looks at what is given by position.
+        return 1
+    if not hasattr(function, "__wrapped__"):
+        return 0
+    with contextlib.suppress(ValueError, TypeError):
+        # A decorator's `def inner(x, *args, **kwargs)` shows the names of what it wraps, and takes its first by another.
+        outer = inspect.signature(function, follow_wrapped=False).parameters.values()
+        places = [p.name for p in outer if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return max((n for n, (a, b) in enumerate(zip(places, own, strict=False), 1) if a != b.name), default=0)
+    return 0
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
