@@ -199,6 +199,10 @@ class _Bounds:
         low, high, tiny = (np.take_along_axis(weights, order, -1) for weights in (self.low, self.high, self.tiny))
         return _Bounds(low, high, tiny, self.unit)
 
+    def apart(self) -> np.ndarray:
+        """Between which neighbours of sorted columns, V - 1 of them, no rounding makes equal weights."""
+        return (self.low[:, 1:] > self.high[:, :-1]) | (self.low[:, :-1] > self.high[:, 1:])
+
 
 def _undecided(bounds: _Bounds, order: np.ndarray, kept: np.ndarray, top_p: float) -> np.ndarray:
     """The kept entries for which rounding decides whether top-p leaves them. The first one is always left."""
@@ -409,10 +413,12 @@ class Sampler(Filtering):
         else:
             along = ids if draws_by == "order" else rising(z)
             inside = (np.take_along_axis(kept, along, -1) for kept in (surely, perhaps))
-            before, upto = bounds.along(along).shares(*inside)
+            bounds = bounds.along(along)
+            before, upto = bounds.shares(*inside)
             least, most = before[:, :-1], upto[:, 1:]
-            # The reverse of a sort has equal ones the highest first, a sort of its own the lowest.
-            least, most = _in_any_order(np.take_along_axis(z, along, -1), least, most)
+            # The reverse of a sort has equal ones the highest first, a sort of its own the lowest; who sorts probabilities
+            # has equal ones where logits are not, as at a high temperature.
+            least, most = _in_any_order(bounds.apart(), least, most)
             least, most = placed(least, along), placed(most, along)
         uniform = f64(a.uniform).reshape(-1, 1)
         return perhaps & (uniform >= least) & (uniform < most)
@@ -445,13 +451,13 @@ def _whichever(z: np.ndarray, perhaps: np.ndarray, surely: np.ndarray) -> tuple[
     return perhaps | (z == last), surely & (z > first_out)
 
 
-def _in_any_order(z: np.ndarray, least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What equal entries of sorted rows begin and end at, where any of them may come first of them, and any last."""
-    places = np.broadcast_to(np.arange(z.shape[-1]), z.shape)
-    begins = np.concatenate([np.ones((len(z), 1), bool), z[:, 1:] != z[:, :-1]], axis=-1)
+def _in_any_order(apart: np.ndarray, least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What entries of sorted rows begin and end at, where of those that nothing sets apart any may come first, and any last."""
+    places = np.broadcast_to(np.arange(least.shape[-1]), least.shape)
+    begins = np.concatenate([np.ones((len(least), 1), bool), apart], axis=-1)
     ends = np.roll(begins, -1, axis=-1)
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
-    last = np.minimum.accumulate(np.where(ends, places, z.shape[-1])[:, ::-1], axis=-1)[:, ::-1]
+    last = np.minimum.accumulate(np.where(ends, places, places.shape[-1])[:, ::-1], axis=-1)[:, ::-1]
     return np.take_along_axis(least, first, -1), np.take_along_axis(most, last, -1)
 
 

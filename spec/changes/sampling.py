@@ -505,6 +505,11 @@ def reversed_order(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arg
     return Sampler.sorted_ids(self, self.order(self.rows(a)[0])[:, ::-1], weights, a)
 
 
+def order_of_the_probabilities(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
+    """Meta's sample_top_p sorts what the softmax gives."""
+    return Sampler.sorted_ids(self, np.argsort(-weights, axis=-1, kind="stable"), weights, a)
+
+
 def order_of_the_first_row(self: Sampler, order: np.ndarray, weights: np.ndarray, a: Arguments) -> np.ndarray:
     return Sampler.sorted_ids(self, np.broadcast_to(order[:1], order.shape), weights, a)
 

@@ -623,6 +623,17 @@ VARIANTS: tuple[Variant, ...] = (
         envelope=BY_ORDER,
     ),
     Variant(
+        "sampler-sorted-probabilities",
+        "ids are drawn in the order of their probabilities in float32, of which more are equal than of the logits",
+        "Sampler",
+        {
+            "tempered": changes.divided_in_float32,
+            "weights": changes.weights_in("float32"),
+            "sorted_ids": changes.order_of_the_probabilities,
+        },
+        envelope=BY_ORDER,
+    ),
+    Variant(
         "sampler-rising",
         "ids are drawn in the order of their logits, the smallest first and of equal ones the highest, in float32",
         "Sampler",
