@@ -334,6 +334,10 @@ class Story:
     def _update_wrongly(self, how: str, request: int | None = None) -> Any:
         """Hand the step back in a way that is to be refused. request: whose entry is wrong, or missing; any by default."""
         step = self.earlier if how == "another step" else self.step
+        if how == "another step" and step is self.last:
+            # A scheduler may fill one step anew each time: there is no other.
+            yield "absent", 1
+            return
         chunks = [] if step is None else [*step.prefills, *step.decodes]
         tokens: list[int | None] = [0 if chunk.samples else None for chunk in chunks]
         theirs = [index for index, one in enumerate(chunks) if request in (None, self._number(one.request))]

@@ -375,6 +375,25 @@ def test_a_generator_may_insist_on_all_its_options(folder):
         session.close()
 
 
+def test_a_generator_may_leave_every_choice_to_the_sampler_on_which_it_insists(folder):
+    module(
+        folder,
+        """
+        from inferspec.impl import generation
+        ARRAYS = "mlx"
+        def generate(model, tokens, *, max_tokens, eos, sampler, cache=True):
+            choose = lambda logits: sampler(logits)
+            return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=choose, cache=cache)
+        """,
+    )
+    session = opened("mine")
+    try:
+        test = next(test for test in all_tests() if test.requirement.id == "GEN-01")
+        assert session.run(test).state == "passed"
+    finally:
+        session.close()
+
+
 def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):
     module(
         folder,

@@ -433,6 +433,7 @@ VARIANTS: tuple[Variant, ...] = (
         envelope={"last_id_takes_slot": (True,)},
     ),
     _variant("raises-when-idle", "no step when there is nothing to do", {"schedule": ways.raises_when_idle}),
+    _variant("fills-one-step", "one step object is filled anew each time", {"schedule": ways.fills_one_step}),
     _variant("rolls-back", "what a void step admitted waits again", {"schedule": ways.rolls_back}),
     _variant(
         "skips-the-cancelled",

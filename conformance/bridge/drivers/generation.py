@@ -34,7 +34,9 @@ def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, An
             more["sampler"] = _sampler(request.sampler, a.sampler["form"], to)
         if not request.cache:
             more["cache"] = False
-        usual = insisted(subject, **spelt(subject, eos=eos_given((), a.eos_as), sampler=None, cache=True))
+        # Who insists on a sampler calls it.
+        greedy = _sampler(lambda logits: int(np.argmax(logits)), "array", to)
+        usual = insisted(subject, **spelt(subject, eos=eos_given((), a.eos_as), sampler=greedy, cache=True))
         return handed(partial(subject, **{**usual, **spelt(subject, **more)}), model=model, tokens=request.tokens)
 
     return watch(start, toy, requests_of(a, to.owns), a)
