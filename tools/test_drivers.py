@@ -491,6 +491,17 @@ def test_outputs_are_what_steps_and_runs_gave():
     assert not engine.has_unfinished
 
 
+def test_a_step_has_to_tell_of_the_ids_that_add_request_gave():
+    class Handling(Untold):
+        def add_request(self, tokens, max_tokens):
+            return f"handle {super().add_request(tokens, max_tokens)}"
+
+    engine = Counted(Handling())
+    engine.add_request([1], 1)
+    with pytest.raises(Unreadable, match=r"step tells of a request 0, and add_request gave the ids \['handle 0'\]"):
+        engine.step()
+
+
 def test_what_an_engine_tells_of_its_requests_is_not_counted():
     class Telling(Untold):
         def output(self, name):

@@ -130,8 +130,7 @@ class Counted(Running):
 
     def step(self) -> list[tuple[Any, Any]]:
         made = list(pairs_of(self.handed("step")()))
-        for name, token in made:
-            self.outputs.setdefault(name, []).append(token)
+        self._count(made)
         return made
 
     def run(self) -> Mapping[Any, Any]:
@@ -141,8 +140,13 @@ class Counted(Running):
 
     def ran(self, made: Any) -> None:
         one = isinstance(made, tuple) and len(made) == 2 and np.ndim(made[1]) == 0
-        for name, token in pairs_of([made] if one else made):
-            self.outputs.setdefault(name, []).append(token)
+        self._count(pairs_of([made] if one else made))
+
+    def _count(self, made: Iterable[tuple[Any, Any]]) -> None:
+        for name, token in made:
+            if name not in self.limits:
+                raise Unreadable(f"step tells of a request {name!r}, and add_request gave the ids {[*self.limits]}")
+            self.outputs[name].append(token)
 
     def cancel(self, name: Any) -> None:
         super().cancel(name)
