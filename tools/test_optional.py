@@ -98,6 +98,22 @@ def test_what_an_envelope_has_no_call_for_is_not_refused():
 
 
 @pytest.mark.parametrize(
+    ("component", "name"), [("generation", "generate"), ("speculative", "speculative_generate"), ("engine", "Engine")]
+)
+def test_who_refuses_a_limit_of_0_is_not_asked_for_it(component, name):
+    class AboveZero(contract(component).operation(name)):  # type: ignore[misc]
+        def check_limit(self, asked):
+            # An engine's is the number alone.
+            if getattr(asked, "max_tokens", asked) == 0:
+                raise ValueError("at least one id")
+            super().check_limit(asked)
+
+    subject = LocalSubject({name: AboveZero, "Llama": contract("llama").operation("Llama")})
+    leave_out_refused(subject, subject.description)
+    assert subject.description.envelope[component]["zero_max_tokens"] == [False]
+
+
+@pytest.mark.parametrize(
     ("component", "name", "key", "refused"),
     [
         ("rope", "RoPE", "empty", lambda a: not a.x.size),

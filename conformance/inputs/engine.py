@@ -536,7 +536,13 @@ def _filling(envelope: Envelope) -> Call:
     return EXAMPLES["Engine"].having(num_pages=count, page_size=size, steps=(("add", step),))
 
 
-OPTIONAL = {"Engine": {"last_id_takes_slot": {False: _filling}}}
+def _of_no_ids(envelope: Envelope) -> Call:
+    """A request that asks for no id."""
+    size = envelope["page_sizes"][0]
+    return EXAMPLES["Engine"].having(page_size=size, steps=(("add", {"tokens": (1, 2, 3), "max_tokens": 0}),))
+
+
+OPTIONAL = {"Engine": {"last_id_takes_slot": {False: _filling}, "zero_max_tokens": {True: _of_no_ids}}}
 """Choices that may be refused, by their key, each with what makes a call of an envelope that asks for it and for nothing else
 that is rare."""
 

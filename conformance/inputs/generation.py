@@ -428,7 +428,11 @@ ORDINARY = {GENERATE: generate_calls, TEXT: text_calls}
 
 _as_array = EXAMPLES[GENERATE].having(tokens=np.array([1, 2, 3], np.int32))
 
-OPTIONAL = {GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}}}
+_of_no_ids = EXAMPLES[GENERATE].having(max_tokens=0)
+
+OPTIONAL = {
+    GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}, "zero_max_tokens": {True: _of_no_ids}}
+}
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
 
 

@@ -409,8 +409,10 @@ ORDINARY = {VERIFY: verify_calls, GENERATE: generate_calls}
 
 _as_array = EXAMPLES[GENERATE].having(tokens=np.array([1, 2, 3], np.int32))
 
+_of_no_ids = EXAMPLES[GENERATE].having(max_tokens=0)
+
 OPTIONAL = {
-    GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}},
+    GENERATE: {"prompts": {"list": EXAMPLES[GENERATE], "array": _as_array}, "zero_max_tokens": {True: _of_no_ids}},
     VERIFY: {"drafts": {"list": EXAMPLES[VERIFY].having(draft_tokens=[0]), "array": EXAMPLES[VERIFY]}},
 }
 """Choices that may be refused, by their key, with a call that asks for them and for nothing else that is rare."""
