@@ -65,6 +65,14 @@ def test_who_evicts_by_another_rule_is_told_how_to_say_so():
     assert message.endswith(f"; if blocks are evicted by another rule than age, declare {line}")
 
 
+def test_who_never_caches_is_told_how_to_say_so():
+    kit = contract("block_manager")
+    short = next(fault for fault in kit.faults if fault.name == "block-manager-hits-one-short")
+    message = outcome("test_a_prompt_hits_all_that_is_cached_of_it", BlockManager=kit.faulty(short)).message
+    line = "ENVELOPE = {'linear': {'dtypes': ['float32']}, 'block_manager': {'prefix_caching': [False]}}"
+    assert message.endswith(f"; if no prefix is ever cached, declare {line}")
+
+
 def test_what_a_test_insists_on_is_left_out_where_its_plainest_call_is_refused():
     heads = contract("attention").operation("MultiHeadAttention")
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.judging.trial import Trial
 from inferspec.conformance.properties.common import all_refused
 from inferspec.spec.block_histories import MUST, Check, complaints
+
+MEANT: Mapping[Check, tuple[str, str, Any]] = {
+    Check.ORDER: ("blocks are evicted by another rule than age", "eviction", "any"),
+    Check.COMPLETE: ("no prefix is ever cached", "prefix_caching", False),
+}
+"""What may be meant so, as what is asked: in words, and the envelope key and its choice that say so."""
 
 
 def keeps(subject: Trial, call: Call, *checks: Check) -> None:
@@ -17,12 +24,17 @@ def keeps(subject: Trial, call: Call, *checks: Check) -> None:
     for complaint in complaints(subject.promised(call), seen.results):
         if complaint.check in checks and complaint.check not in unasked:
             refusal = complaint.check is Check.ADMITS
-            text = f"{complaint.text}{_any_order(subject) if complaint.check is Check.ORDER else ''}"
-            raise subject.objection(call, seen, complaint.step, text, refusal)
+            raise subject.objection(
+                call, seen, complaint.step, complaint.text + _otherwise(subject, complaint.check), refusal
+            )
 
 
-def _any_order(subject: Trial) -> str:
-    return f"; if blocks are evicted by another rule than age, declare {subject.declaring('eviction', ['any'])}"
+def _otherwise(subject: Trial, check: Check) -> str:
+    """How to say so, where what is wrong may be meant."""
+    if check not in MEANT:
+        return ""
+    what, key, choice = MEANT[check]
+    return f"; if {what}, declare {subject.declaring(key, [choice])}"
 
 
 def keeps_after_refusal(subject: Trial, story: tuple[Call, int | Sequence[int]]) -> None:
