@@ -83,6 +83,7 @@ JUDGING = {
         "Sampler.allowed",
         "Sampler._within_rounding",
         "Sampler.leaves_any_of_equals",
+        "Sampler._largest",
         "_in_any_order",
         "_whichever",
         "Sampler.probabilities",
