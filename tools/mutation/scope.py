@@ -47,6 +47,7 @@ RULES = {
     "validation": "guards, and conditions that only raise: what counts as bad input is judged by the guards' own faults",
     "text": "texts of messages and names of parts",
     "judge": "what tests ask of a contract beside its answer, and what drives and observes a subject: the same for every subject",
+    "declared": "what only a subject does that says so in its envelope, which a mutant does not: its faults judge it",
     "budget": "what only flows into a budget: the subject's answer has none; too wide a budget lets faults survive, too "
     "narrow a one rejects honest variants (inferspec faults)",
 }
@@ -93,6 +94,9 @@ JUDGING = {
     "speculative": ("consumed", "requests_of", "numbers_of", "row_chances", "joint"),
 }
 """Functions and classes that judge, drive or observe, and are no part of an answer."""
+
+DECLARED = {"sampling": ("rising", "ways_of")}
+"""Functions for those who declare another way than the usual."""
 
 
 def judges(module: str) -> tuple[str, ...]:
@@ -160,6 +164,8 @@ def rule_of(module: str, name: str, function: ast.FunctionDef) -> str:
         return "declaration"
     if any(name == one or name.startswith(f"{one}.") for one in JUDGING.get(module, ())):
         return "judge"
+    if name in DECLARED.get(module, ()):
+        return "declared"
     if any(f"{module}.{name}.".startswith(f"{one}.") for one in BUDGETS):
         return "budget"
     return "validation" if name.rpartition(".")[2].startswith("guard") else ""
