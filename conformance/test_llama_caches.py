@@ -17,7 +17,7 @@ from inferspec.conformance.inputs.decoder import (
 )
 from inferspec.conformance.inputs.llama import incremental_calls, rewinding_calls, scaled_incremental_calls
 from inferspec.conformance.properties.decoder import gives_logits
-from inferspec.conformance.properties.decoder_calls import first_chunk, with_config
+from inferspec.conformance.properties.decoder_calls import first_chunk, with_a_token_without_a_cache, with_config
 from inferspec.conformance.suite import requirement
 from inferspec.spec import llama as spec
 
@@ -119,6 +119,11 @@ def test_requests_that_take_turns_do_not_see_each_other(subject, call):
 )
 def test_three_requests_that_take_turns_do_not_see_each_other(subject, call):
     subject.agrees(call)
+
+
+@requirement(spec.LLAMA_28, call=incremental_calls(packing=DENSE, lengths=(4, 2, 3, 6), layers=(1, 2)), share=0.1)
+def test_a_call_without_a_cache_does_not_see_the_cache_of_another(subject, call):
+    subject.agrees(with_a_token_without_a_cache(call))
 
 
 @requirement(

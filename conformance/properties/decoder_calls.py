@@ -363,6 +363,12 @@ def first_chunk(call: Call) -> Call:
     return call.having(chunks=call.arguments["chunks"][:1])
 
 
+def with_a_token_without_a_cache(call: Call) -> Call:
+    """The call with a single token behind its first chunk that is given without a cache, a sequence of its own."""
+    first, *others = call.arguments["chunks"]
+    return call.having(chunks=[first, first[:, :1], *others], requests=[0, None, *[0] * len(others)])
+
+
 def next_ids(call: Call) -> np.ndarray:
     """The tokens with every id replaced by the one after it."""
     tokens = call.arguments["tokens"]

@@ -187,6 +187,13 @@ def _fed(
     return self.finish(np.concatenate(logits, axis=1), a)
 
 
+def the_latest_without_a_cache(self: Incremental, a: Arguments) -> list[Any]:
+    owners: list[Any] = []
+    for owner in Incremental.owners(self, a):
+        owners.append(owners[-1] if owner is None else owner)
+    return owners
+
+
 def top_left(self: Incremental, length: int, keys: int) -> np.ndarray:
     visible = np.arange(keys) <= np.arange(length)[:, None]
     return visible if length > 1 else np.ones_like(visible)

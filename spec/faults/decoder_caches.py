@@ -180,7 +180,14 @@ def requests(fault: Define) -> None:
         28,
         "two-caches-for-all",
         "requests of a model take its two caches in turn",
-        {"owners": lambda self, a: [owner % 2 for owner in Incremental.owners(self, a)]},
+        {"owners": lambda self, a: [owner and owner % 2 for owner in Incremental.owners(self, a)]},
+    )
+    fault(
+        28,
+        "cache-kept-for-none",
+        "a model keeps the cache that it was given, for calls without one",
+        {"owners": changes.the_latest_without_a_cache},
+        "PROPERTIES X7",
     )
     fault(28, "one-offset-for-all", "requests count their positions together", {"respond": changes.offset_of_the_model})
 

@@ -13,10 +13,10 @@ from inferspec.conformance.bridge.results import no_output_object
 
 
 def feed(model: Any, given: Mapping[str, Any], to: Arrays) -> Any:
-    """Return the logits of all chunks in the order given, B×ΣL×V."""
+    """Return the logits of all chunks in the order given, B×ΣL×V. The request None has no cache."""
     chunks = given["chunks"]
     requests, rewinds = given.get("requests") or [0] * len(chunks), given.get("rewinds") or [0] * len(chunks)
-    caches = {request: model.make_cache() for request in dict.fromkeys(requests)}
+    caches = {request: None if request is None else model.make_cache() for request in dict.fromkeys(requests)}
     fed: dict[Any, list[Any]] = {request: [] for request in caches}
     logits = []
     for chunk, request, dropped in zip(chunks, requests, rewinds, strict=True):
