@@ -304,6 +304,17 @@ def test_another_sampler_in_between_changes_nothing(subject, call):
     depends_on_arguments_alone(subject, call.kept(0), other.kept(1), draws=False)
 
 
+@requirement(
+    spec.SAMP_35,
+    call=sampler_calls(generators=["given"], values=ordinary, top_k=[True], top_p=[False], temperatures=["one"]),
+    share=0.2,
+)
+def test_a_sampler_without_top_k_in_between_changes_nothing(subject, call):
+    # Hidden by the largest ids' share, if the number is small.
+    call = call.having(uniform=np.full_like(call.arguments["uniform"], 0.99))
+    depends_on_arguments_alone(subject, call.kept(0), call.having(top_k=None).kept(1), draws=False)
+
+
 @requirement(spec.SAMP_35, call=sampler_calls(generators=["given"], values=fine, sizes=(24, 300, 12)), share=0.2)
 def test_a_sampler_goes_on_to_another_vocabulary_and_other_rows(subject, call):
     logits, uniform = call.arguments["logits"], call.arguments["uniform"]

@@ -91,10 +91,18 @@ def keeps_numbers(self: Sampler, a: Arguments) -> Any:
 
 
 def with_the_latest_settings(self: Sampler, a: Arguments) -> Any:
+    return _with_the_latest(self, a, ("temperature", "top_k", "top_p"))
+
+
+def with_the_latest_top_k(self: Sampler, a: Arguments) -> Any:
+    return _with_the_latest(self, a, ("top_k",))
+
+
+def _with_the_latest(self: Sampler, a: Arguments, names: tuple[str, ...]) -> Any:
     """Settings are kept on the class when a sampler is made, and read there when it is called."""
     if "made" not in vars(self):
         vars(self)["made"] = True
-        type(self).settings = {name: getattr(a, name) for name in ("temperature", "top_k", "top_p")}  # type: ignore[attr-defined]
+        type(self).settings = {name: getattr(a, name) for name in names}  # type: ignore[attr-defined]
     return Sampler.respond(self, Arguments(**{**vars(a), **type(self).settings}))  # type: ignore[attr-defined]
 
 

@@ -239,6 +239,13 @@ FAULTS: tuple[Fault, ...] = (
         "PROPERTIES X7",
     ),
     Fault(
+        "sampler-top-k-of-the-latest",
+        "top_k is kept on the class: that of the sampler that was made last serves all",
+        spec.SAMP_35,
+        {"respond": changes.with_the_latest_top_k},
+        "PROPERTIES X7",
+    ),
+    Fault(
         "sampler-limit-of-the-first",
         "how many ids a sampler's top_k leaves is found out for the first vocabulary that it is given",
         spec.SAMP_35,
