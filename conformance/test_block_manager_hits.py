@@ -196,6 +196,11 @@ def test_tokens_of_one_text_are_not_confused(subject, call):
     keeps(subject, call, Check.SOUND)
 
 
+@requirement(spec.BLK_11, call=lookalikes(sums=True), share=0.3)
+def test_tokens_of_one_sum_of_products_are_not_confused(subject, call):
+    keeps(subject, call, Check.SOUND)
+
+
 @requirement(spec.BLK_11, call=lookalikes(block_sizes=OTHER_BLOCKS), share=0.2)
 def test_blocks_of_other_sizes_that_are_nearly_the_same_are_not_confused(subject, call):
     keeps(subject, call, Check.SOUND)

@@ -45,6 +45,11 @@ def test_the_favoured_id_may_be_past_whole_tiles_of_the_vocabulary(subject, call
     subject.agrees(call)
 
 
+@requirement(spec.GEN_01, call=generate_calls(samplers=["none"], barred=True), share=0.15)
+def test_ids_that_must_not_come_have_logits_of_minus_infinity(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.GEN_02, call=generate_calls(caches=[False], seen=("ids", "caches")))
 def test_without_a_cache_the_ids_are_right_and_none_is_used(subject, call):
     subject.agrees(call)

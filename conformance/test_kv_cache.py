@@ -4,6 +4,7 @@ from inferspec.conformance.inputs.kv_cache import (
     appends,
     crossing,
     decoding,
+    far_offsets,
     kept_results,
     kept_through_rewinds,
     overwritten,
@@ -223,6 +224,16 @@ def test_tokens_of_zeros_are_cached_in_a_preallocated_cache(subject, call):
 
 @requirement(spec.KV_05, call=with_offsets(chunks=beside_buffers), share=0.3)
 def test_offset_counts_tokens_beside_buffer_sizes(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.KV_05, call=far_offsets(batches=[1]), share=0.03)
+def test_offset_counts_tens_of_thousands_of_tokens(subject, call):
+    subject.agrees(call)
+
+
+@requirement(spec.SKV_05, call=far_offsets(static=True, batches=[1]), share=0.03)
+def test_offset_of_a_preallocated_cache_counts_tens_of_thousands_of_tokens(subject, call):
     subject.agrees(call)
 
 

@@ -91,11 +91,20 @@ class Toy:
     slips: makes it an imitation of the toy with the same salt: it favours the same id but for one of so many histories,
     by chance, and its other logits are its own.
 
+    barred: whether every other id must not come: its logit is -inf, and all others lie below 0.
+
     turn: whom the model is working for, set by whoever drives several requests.
     """
 
-    def __init__(self, vocab_size: int, salt: int = 0, rival: float | None = None, slips: int | None = None) -> None:
-        self.vocab_size, self.salt, self.rival, self.slips = vocab_size, salt, rival, slips
+    def __init__(
+        self,
+        vocab_size: int,
+        salt: int = 0,
+        rival: float | None = None,
+        slips: int | None = None,
+        barred: bool = False,
+    ) -> None:
+        self.vocab_size, self.salt, self.rival, self.slips, self.barred = vocab_size, salt, rival, slips, barred
         self.log: list[Feeding] = []
         self.turn = ""
         self.fuse = Fuse()
@@ -151,7 +160,11 @@ class Toy:
         every = np.arange(len(states))
         if self.rival is not None:
             rows[every, [mixed(one, _TIE) % self.vocab_size for one in states]] = -self.rival
-        rows[every, [self._favoured(one) for one in states]] = 0.0
+        favoured = [self._favoured(one) for one in states]
+        rows[every, favoured] = 0.0
+        if self.barred:
+            may = np.arange(self.vocab_size) % 2 == np.array(favoured)[:, None] % 2
+            rows = np.where(may, rows - _SHIFTS, -np.inf)
         return rows + (state % np.uint64(_SHIFTS)).astype(np.float64)
 
     @functools.cached_property

@@ -8,20 +8,20 @@ from inferspec.conformance.strategies import Pick
 
 
 @caching
-def lookalikes(pick: Pick, texts: bool = False) -> Call:
+def lookalikes(pick: Pick, texts: bool = False, sums: bool = False) -> Call:
     """Lines that are another line's in all but a little: the tokens before a block, their order, their high bits.
 
-    texts: they have the same digits in a row.
+    texts: they have the same digits in a row. sums: the same sum of what is multiplied token by token.
     """
     script = Script(pick, hashes=True)
     line = script.line()
-    if not texts and pick.one_of(False, True):
+    another = script.same_text if texts else script.same_sum if sums else script.alike
+    if not (texts or sums) and pick.one_of(False, True):
         # Of three ids, one of which is 0.
         line = script.tokens(token % 3 for token in line)
     script.allocate(script.prompt(line, pick.size(2, 5), 1))
     for _ in range(pick.size(1, 4)):
-        other = script.same_text(line) if texts else script.alike(line)
-        script.allocate(script.prompt(other, pick.size(1, 5), 1), pick.one_of(0, None))
+        script.allocate(script.prompt(another(line), pick.size(1, 5), 1), pick.one_of(0, None))
     script.probe(line)
     return script.call()
 

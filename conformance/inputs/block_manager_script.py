@@ -95,6 +95,17 @@ class Script(Steps):
         cut = self.pick.one_of(*cuts)
         return (*line[:at], int(digits[:cut]), int(digits[cut:]), *line[at + 2 :])
 
+    def same_sum(self, line: tuple[int, ...]) -> tuple[int, ...]:
+        """A line that is another, though a hash that multiplies by 31 for every token, as of strings, is the same of both."""
+        at = self.pick.size(0, max(self.size - 2, 0)) + self.size * self.pick.one_of(0, 1)
+        # A block begins with its highest power, or with its lowest.
+        first, second = self.pick.one_of((1, -31), (31, -1))
+        if line[at + 1] + second < 0:
+            first, second = -first, -second
+        if line[at] + first < 0:
+            return self.alike(line)
+        return (*line[:at], line[at] + first, line[at + 1] + second, *line[at + 2 :])
+
     def prompt(self, line: tuple[int, ...], blocks: int | None = None, beyond: int | None = None) -> tuple[int, ...]:
         """So many whole blocks of a line and so many tokens more: by default 1 … a block."""
         blocks = self.pick.size(0, 3) if blocks is None else blocks

@@ -15,8 +15,7 @@ from inferspec.conformance.envelope import Envelope, OutsideEnvelope
 from inferspec.conformance.judging.instead import Answers, Told
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.ends import DROPPED, EOS_AS, IDS
-from inferspec.spec.generation import Generate
-from inferspec.spec.toy import Toy
+from inferspec.spec.generation import Generate, toy_of
 from inferspec.spec.watch import Ranks, Request
 
 GENERATE, TEXT = "generate", "StreamingDetokenizer"
@@ -53,7 +52,7 @@ EXAMPLES = {
 def continuation(model: dict[str, Any], tokens: Any, length: int, ranks: tuple[int, ...] | None = None) -> list[int]:
     """The first ids that a model goes on with, if nothing ends them."""
     request = Request(list(tokens), length, sampler=Ranks(ranks) if ranks else None)
-    return list(Generate().stream(Toy(model["vocab_size"], model["salt"], model["rival"]), request))
+    return list(Generate().stream(toy_of(model), request))
 
 
 def nearest(dtype: str, vocabulary: int) -> float:
@@ -75,13 +74,14 @@ def generate_calls(
     stop_at: tuple[int, ...] = (),
     more_stops: tuple[int, ...] = (),
     prompt_stops: bool = False,
+    barred: bool = False,
     untils: tuple[int | None, ...] = (None,),
     numbers: bool = False,
     seen: tuple[str, ...] = ("ids",),
 ) -> Call:
     """Any request. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the dtype can
     tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is
-    empty. more_stops: how many there are beside those that the envelope says. prompt_stops: end-of-sequence ids are of the prompt. untils: how many ids the consumer takes. seen: what is
+    empty. more_stops: how many there are beside those that the envelope says. prompt_stops: end-of-sequence ids are of the prompt. barred: every other id has a logit of -inf. untils: how many ids the consumer takes. seen: what is
     looked at. numbers: the sampler may say plain numbers: who takes arrays alone is told so by those tests, and not by
     all."""
     dtype, size = pick("dtypes"), min(pick.one_of(*vocabularies), pick.envelope["vocabulary"])
@@ -90,6 +90,7 @@ def generate_calls(
         "salt": int(pick.random.integers(2**31)),
         "rival": nearest(dtype, size) if rival == "near" else rival,
         "dtype": dtype,
+        **({"barred": True} if barred else {}),
     }
     tokens = pick.random.integers(0, model["vocab_size"], pick.upto("prompt", *lengths))
     held = [limit for limit in limits if limit <= pick.envelope["max_tokens"]] or [1]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from inferspec.conformance.calls import Call
-from inferspec.conformance.inputs.kv_cache_script import SMALL, Chunks, Script, needing, small
+from inferspec.conformance.inputs.kv_cache_script import SMALL, Chunks, Script, needing, small, tens_of_thousands
 from inferspec.conformance.strategies import Pick, calls
 
 
@@ -79,6 +79,17 @@ def with_offsets(pick: Pick, static: bool = False, chunks: Chunks = small) -> Ca
         script.do("offset")
     for number in [n for n, (method, _) in enumerate(script.steps, 1) if method == "offset"]:
         script.do("reread_offset", step=number)
+    return script.call(static)
+
+
+@calls
+def far_offsets(pick: Pick, static: bool = False) -> Call:
+    """The offset after a prompt of tens of thousands of tokens, and after the token behind it."""
+    script = Script(pick, tens_of_thousands, ((1, 4),))
+    # More than 16 bits count, or than 15.
+    for length in (pick.one_of(66_000, 33_000), 1):
+        script.append(length)
+        script.do("offset")
     return script.call(static)
 
 

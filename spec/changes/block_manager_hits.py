@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,12 @@ def any_order(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
 def first_and_last(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
     line = tokens[: (index + 1) * m.size]
     return line[0], line[-1], sum(line), index
+
+
+def string_hash(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:
+    """Of each block, as of a string in Java."""
+    blocks = (tokens[i * m.size : (i + 1) * m.size] for i in range(index + 1))
+    return tuple(functools.reduce(lambda code, token: 31 * code + token, block, 0) for block in blocks)
 
 
 def last_of_each_block(self: BlockManager, m: Manager, tokens: Any, index: int) -> Any:

@@ -47,6 +47,11 @@ def in_eight_bits(self: Generate, row: Rows) -> int:
     return int(np.argmax(row.astype(ml_dtypes.float8_e4m3fn).astype(np.float64)))
 
 
+def finite(self: Generate, row: Rows) -> int:
+    """What is not finite is cleared away."""
+    return int(np.argmax(np.nan_to_num(row, neginf=0.0)))
+
+
 def in_bfloat16(self: Generate, row: Rows) -> int:
     return int(np.argmax(round_to(row, "bfloat16").astype(np.float64)))
 

@@ -193,6 +193,10 @@ def _other_than_zeros(cache: Cache) -> int:
     return 0 if cache.keys is None or not cache.keys.size else int((f64(cache.keys[0, 0]) != 0).any(axis=-1).sum())
 
 
+def in_sixteen_bits(self: KVCache, story: Story) -> int:
+    return int(np.int64(self.length(story.cache)).astype(np.int16))
+
+
 def zeros_not_counted(self: KVCache, story: Story) -> int:
     return _other_than_zeros(story.cache)
 

@@ -247,6 +247,13 @@ FAULTS: tuple[Fault, ...] = (
         {"key": hits.hash_in_the_chain},
         POST,
     ),
+    _fault(
+        "string-hash",
+        "a block is known by the sum of its tokens times powers of 31",
+        spec.BLK_11,
+        {"key": hits.string_hash},
+        "PROPERTIES PC3",
+    ),
     _fault("digits", "tokens are known by their digits in a row", spec.BLK_11, {"key": hits.digits}, "PROPERTIES PC3"),
     _fault(
         "low-byte",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inferspec.spec.changes import generation_choices as changes
 from inferspec.spec.contract import Fault
 from inferspec.spec.faults.generation_sources import SEEDS, TIRED, VLLM_METAL
-from inferspec.spec.generation import GEN_09, GEN_10, GEN_11, GEN_12
+from inferspec.spec.generation import GEN_01, GEN_09, GEN_10, GEN_11, GEN_12
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -14,6 +14,13 @@ FAULTS: tuple[Fault, ...] = (
         GEN_09,
         {"greedy": changes.highest_of_equals},
         "https://github.com/vllm-project/vllm/pull/50979 (ties by path)",
+    ),
+    Fault(
+        "generation-minus-infinity-is-zero",
+        "a logit of -inf is taken for 0",
+        GEN_01,
+        {"greedy": changes.finite},
+        "PROPERTIES SA8",
     ),
     Fault(
         "generation-first-position",

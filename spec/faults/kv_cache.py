@@ -301,6 +301,7 @@ FAULTS: tuple[Fault, ...] = (
     *both(
         "capacity-for-offset", "offset is the size of the buffer", 5, {"offset_of": changes.capacity}, LOGICAL_OFFSET
     ),
+    *both("offset-in-sixteen-bits", "offset has 16 bits", 5, {"offset_of": changes.in_sixteen_bits}, "PROPERTIES X8"),
     *both(
         "zeros-not-counted",
         "offset counts the keys that are not zeros",
