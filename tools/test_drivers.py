@@ -12,7 +12,7 @@ from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
 from inferspec.conformance.bridge.drivers import handed, taken
 from inferspec.conformance.bridge.drivers.batching import HandedCache
-from inferspec.conformance.bridge.drivers.engine import Counted
+from inferspec.conformance.bridge.drivers.engine import Counted, Running
 from inferspec.conformance.bridge.drivers.scheduler import STEP, Scheduling
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
@@ -532,8 +532,9 @@ def _run_as(outputs, kind=Untold):
         [(1, [7, 8]), (0, [7])],
         iter([(0, 7), (1, 7), (1, 8)]),
         iter([[(0, 7), (1, 7)], [(1, 8)]]),
+        iter([(1, [7, 8]), (0, [7])]),
     ],
-    ids=["by id", "in order", "as pairs", "token by token", "step by step"],
+    ids=["by id", "in order", "as pairs", "token by token", "step by step", "output by output"],
 )
 def test_a_run_gives_its_outputs_in_any_form(outputs):
     assert _run_as(outputs) == {0: [7], 1: [7, 8]}
@@ -545,6 +546,43 @@ def test_of_a_run_that_gives_nothing_the_engine_tells_the_outputs():
             return [7 + name]
 
     assert _run_as(None, Telling) == {0: [7], 1: [8]}
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        ([(0, 8), (0, 9)], [7, 8, 9]),
+        ([(0, 7), (0, 8), (0, 9)], [7, 8, 9]),
+        ([(0, [7, 8, 9])], [7, 8, 9]),
+        ([(0, 8)], [7, 8]),
+        ([(0, 8), (0, 8), (0, 9)], [7, 8, 8, 9]),
+        ([(0, 8), (0, 10)], [7, 8, 10]),
+        ([], [7]),
+    ],
+    ids=["the rest", "what a failed step chose too", "whole", "too few", "one twice", "another", "nothing"],
+)
+def test_what_a_run_gives_as_it_comes_is_the_rest_of_what_the_engine_tells(given, ids):
+    class Streaming:
+        told = (7,)
+
+        def add_request(self, tokens, max_tokens):
+            return 0
+
+        def run(self):
+            yield from given
+            self.told = (7, 8, 9)
+
+        def output(self, name):
+            return self.told
+
+    engine = Running(Streaming())
+    engine.add_request([1], 3)
+    assert engine.run() == {0: ids}
+
+
+def test_a_run_has_to_tell_of_the_ids_that_add_request_gave():
+    with pytest.raises(Unreadable, match=r"run tells of a request 5, and add_request gave the ids \[0, 1\]"):
+        _run_as(iter([(5, 7)]))
 
 
 def test_who_was_finished_and_then_cancelled_has_an_output_in_a_run():

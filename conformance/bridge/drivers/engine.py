@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -89,21 +90,39 @@ class Running(Handed):
         self.live = [one for one in self.live if one != name or over]
 
     def run(self) -> Mapping[Any, Any]:
-        """By id, or in the order of the requests, or (id, output) by (id, output). Where nothing comes, or (id, token) by
-        (id, token) as steps give them, what the engine tells then."""
+        """By id, or in the order of the requests, or (id, output) by (id, output). Where nothing comes, what the engine tells then;
+        so too where ids come as steps give them, if they are those that were lacking."""
+        had = {name: len(list(self.output(name))) for name in self.live}
         given = self.handed("run")()
         if isinstance(given, Mapping):
             return given
         if isinstance(given, Iterator):
-            for made in given:
-                self.ran(made)
-            given = None
+            made = defaultdict[Any, list[int]](list)
+            for one in given:
+                for name, token in self.gave(one, had):
+                    made[name].append(int(token))
+            return {name: self._ending(name, had[name], made[name]) for name in self.live}
         if given is None:
             return {name: self.output(name) for name in self.live}
         return self._by_id(list(given) if isinstance(given, Iterable) else [given], type(given).__name__)
 
-    def ran(self, made: Any) -> None:
-        """made: a pair that a run gave, or the pairs of one of its steps."""
+    def gave(self, one: Any, had: Mapping[Any, int]) -> Iterable[tuple[Any, Any]]:
+        """The ids of what a run gives next, as (id, token): such a pair, the pairs of a step, or (id, output). had: how many ids of
+        each output were there before."""
+        if isinstance(one, tuple) and len(one) == 2:
+            name, ids = one
+            if np.ndim(ids) == 0:
+                return [one]
+            if name in self.live:
+                return [(name, token) for token in ids[had[name] :]]
+        return list(pairs_of(one))
+
+    def _ending(self, name: Any, had: int, made: list[int]) -> list[int]:
+        """The output of a request that had so many ids, if a run made these ids of it; else what they make of it. What a step chose
+        before it failed may come now, too."""
+        told = [int(token) for token in self.output(name)]
+        lacking = len(told) - had
+        return told if len(made) >= lacking and told[len(told) - len(made) :] == made else told[:had] + made
 
     def _by_id(self, given: list[Any], kind: str) -> Mapping[Any, Any]:
         pairs = [one for one in given if isinstance(one, tuple) and len(one) == 2 and np.ndim(one[1]) == 1]
@@ -138,14 +157,15 @@ class Counted(Running):
         self.outputs |= {name: list(ids) for name, ids in outputs.items()}
         return outputs
 
-    def ran(self, made: Any) -> None:
-        one = isinstance(made, tuple) and len(made) == 2 and np.ndim(made[1]) == 0
-        self._count(pairs_of([made] if one else made))
+    def gave(self, one: Any, had: Mapping[Any, int]) -> Iterable[tuple[Any, Any]]:
+        made = super().gave(one, had)
+        self._count(made, "run")
+        return made
 
-    def _count(self, made: Iterable[tuple[Any, Any]]) -> None:
+    def _count(self, made: Iterable[tuple[Any, Any]], where: str = "step") -> None:
         for name, token in made:
             if name not in self.limits:
-                raise Unreadable(f"step tells of a request {name!r}, and add_request gave the ids {[*self.limits]}")
+                raise Unreadable(f"{where} tells of a request {name!r}, and add_request gave the ids {[*self.limits]}")
             self.outputs[name].append(token)
 
     def cancel(self, name: Any) -> None:
