@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -602,7 +603,15 @@ def test_what_is_no_output_of_a_run_is_named():
         _run_as([[7, 8]])
 
 
-@pytest.mark.parametrize("kind", [tuple, lambda parts: dict(zip(STEP, parts, strict=True))], ids=["tuple", "dict"])
+def _by_name(parts):
+    return dict(zip(STEP, parts, strict=True))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [tuple, _by_name, lambda parts: SimpleNamespace(**_by_name(parts))],
+    ids=["tuple", "dict", "object of dicts"],
+)
 def test_a_step_and_its_chunks_may_be_plain(kind):
     class Plain:
         def schedule(self):
@@ -615,3 +624,17 @@ def test_a_step_and_its_chunks_may_be_plain(kind):
     step = scheduler.schedule()
     assert (step.prefills[0].start, step.decodes, step.preempted) == (0, [], [])
     assert scheduler.update(step, [7]) == Plain().schedule()
+    assert scheduler.schedule() is not step
+
+
+def test_a_dict_that_is_filled_anew_is_one_step():
+    class Filling:
+        step = _by_name(([], [], []))
+
+        def schedule(self):
+            self.step.update(prefills=[*self.step["prefills"], {"start": 0}])
+            return self.step
+
+    scheduler = Scheduling(Filling(), {"schedule": ()})
+    first = scheduler.schedule()
+    assert (len(first.prefills), scheduler.schedule() is first, len(first.prefills)) == (1, True, 2)

@@ -16,23 +16,45 @@ from inferspec.spec.serving import ModelManager, Story
 STEP = ("prefills", "decodes", "preempted")
 
 
+class _Shown:
+    """A step whose parts are attributes. own: as the scheduler gave it."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+
 class Scheduling(Handed):
     """A scheduler whose steps and chunks may be dicts, and steps tuples."""
 
+    def __init__(self, own: Any, takes: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(own, takes)
+        self.shown: _Shown | None = None
+
     def schedule(self) -> Any:
         step = self.handed("schedule")()
-        if all(hasattr(step, name) for name in STEP):
+        named = self._named(step)
+        if named is None:
             return step
-        if not isinstance(step, Mapping | tuple):
-            return step
-        named = step if isinstance(step, Mapping) else dict(zip(STEP, step, strict=False))
-        return SimpleNamespace(own=step, **{name: _shown(named[name]) for name in STEP if name in named})
+        # A step that is filled anew is the same one.
+        if self.shown is None or self.shown.own is not step:
+            self.shown = _Shown(step)
+        self.shown.__dict__ = {"own": step, **{name: _readable(chunks) for name, chunks in named.items()}}
+        return self.shown
 
     def update(self, step: Any, tokens: Sequence[int | None]) -> Any:
-        return self.handed("update")(getattr(step, "own", step), tokens)
+        return self.handed("update")(step.own if isinstance(step, _Shown) else step, tokens)
+
+    def _named(self, step: Any) -> Mapping[str, Any] | None:
+        """The parts of a step by their names; None where it can be read as it is, or not at all."""
+        if all(hasattr(step, name) for name in STEP):
+            plain = any(isinstance(chunk, Mapping) for chunk in (*step.prefills, *step.decodes))
+            return {name: getattr(step, name) for name in STEP} if plain or self.shown else None
+        if isinstance(step, Mapping):
+            return {name: step[name] for name in STEP if name in step}
+        return dict(zip(STEP, step, strict=False)) if isinstance(step, tuple) else None
 
 
-def _shown(chunks: Any) -> list[Any]:
+def _readable(chunks: Any) -> list[Any]:
     return [SimpleNamespace(**chunk) if isinstance(chunk, Mapping) else chunk for chunk in chunks]
 
 
