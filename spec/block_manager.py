@@ -325,9 +325,11 @@ class Story:
         elif step == "pass_by":
             for lines in given["groups"]:
                 tables = [do.allocate(self.manager, list(line)) for line in lines]
+                # A mark may give a table other blocks than those that it took.
+                for table in tables:
+                    self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
                 for table, line in zip(tables, lines, strict=True):
                     do.mark_computed(self.manager, table, len(line))
-                    self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table)
                 for table in tables:
                     do.free(self.manager, table)
         elif step == "made":

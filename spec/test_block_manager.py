@@ -80,3 +80,9 @@ def test_a_free_copy_that_a_table_is_given_is_not_free_any_more():
     story, parts = told(variant("joins-copies"), (*late, *filling))
     assert list(parts["8 table 2"]) == [0, 1, 0]
     assert complaints(story, parts) == []
+
+
+def test_tables_that_come_and_go_are_told_before_a_mark_gives_them_copies():
+    story, parts = told(variant("joins-copies"), (("pass_by", {"groups": [[(42, 31), (42, 8)]]}),))
+    assert [list(parts[f"1 table {k}"]) for k in (-1, -2)] == [[0, 2, 0, 1], [0, 2, 2, 3]]
+    assert complaints(story, parts) == []

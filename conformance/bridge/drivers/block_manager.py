@@ -83,9 +83,11 @@ class _Story:
         for lines in groups:
             # Nothing refers to those of the group before any more.
             tables = [self.manager.allocate([self.kind(token) for token in tokens]) for tokens in lines]
+            # A mark may give a table other blocks than those that it took.
+            for table, tokens in zip(tables, lines, strict=True):
+                self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table, len(tokens))
             for table, tokens in zip(tables, lines, strict=True):
                 self.manager.mark_computed(table, len(tokens))
-                self.passed[f"table {-1 - len(self.passed)}"] = self._shown(table, len(tokens))
             for table in tables:
                 self.manager.free(table)
             del table, tables
