@@ -11,13 +11,14 @@ import pytest
 
 from inferspec.conformance.bridge.adapter import load
 from inferspec.conformance.bridge.arrays import arrays
-from inferspec.conformance.bridge.drivers import handed, taken
+from inferspec.conformance.bridge.drivers import block_manager, handed, taken
 from inferspec.conformance.bridge.drivers.batching import HandedCache
 from inferspec.conformance.bridge.drivers.engine import Counted, Running
 from inferspec.conformance.bridge.drivers.scheduler import STEP, Scheduling
 from inferspec.conformance.bridge.executor import Executor
 from inferspec.conformance.session import Session
 from inferspec.conformance.suite import all_tests
+from inferspec.impl.block_manager import BlockManager
 from inferspec.spec.contract import Unreadable
 from inferspec.tools.adapter_files import called, module, narrowed, opened, refused
 
@@ -638,3 +639,16 @@ def test_a_dict_that_is_filled_anew_is_one_step():
     scheduler = Scheduling(Filling(), {"schedule": ()})
     first = scheduler.schedule()
     assert (len(first.prefills), scheduler.schedule() is first, len(first.prefills)) == (1, True, 2)
+
+
+def test_tables_that_come_and_go_are_told_before_a_mark_gives_them_copies():
+    class Joining(BlockManager):
+        def mark_computed(self, table, n):
+            super().mark_computed(table, n)
+            table._blocks[0] = self._hits(table._tokens)[0]
+
+    given = {"num_blocks": 4, "block_size": 1, "prefix_caching": True, "colliding": False}
+    told = block_manager.drive(
+        Joining, {**given, "steps": [("pass_by", {"groups": [[(42, 31), (42, 8)]]})]}, arrays("numpy")
+    )
+    assert [told[f"1 table {k}"] for k in (-1, -2)] == [[0, 2, 0, 1], [0, 2, 2, 3]]
