@@ -174,6 +174,9 @@ def _literal_stands_for(value: Any) -> bool:
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.dtype == bool:
+        # MLX does not take Python's `bool` for a dtype.
+        return f"array({value.tolist()})" if value.size else f"zeros({value.shape}) > 0"
     if isinstance(value, np.ndarray) and not value.size:
         # A list of nothing says nothing of the axes behind.
         return f"zeros({value.shape}, dtype={value.dtype.name})"

@@ -211,6 +211,8 @@ def test_a_story_prints_one_numbered_line_a_step():
     [
         ({"x": (1, 2.5), "mode": "a"}, "it(x=[1, 2.5], mode='a')"),
         ({"x": np.zeros((0, 3), np.float32)}, "it(x=zeros((0, 3), dtype=float32))"),
+        ({"mask": np.array([[True, False]])}, "it(mask=array([[True, False]]))"),
+        ({"mask": np.zeros((0, 2), bool)}, "it(mask=zeros((0, 2)) > 0)"),
         ({"model": {"vocab_size": 7}, "tokens": (1, 2)}, None),
         ({"pieces": (b"a",), "tokens": (0,)}, None),
     ],
