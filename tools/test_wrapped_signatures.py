@@ -165,6 +165,75 @@ def test_what_a_decorator_calls_by_a_name_of_its_own_is_given_by_position(folder
     assert found.targets["RMSNorm"].call_names == {"x": ""}
 
 
+@pytest.mark.parametrize(
+    "decorated",
+    [
+        "by_place(linear)",
+        "whatever(by_another_name(linear))",
+        "partial(by_another_name(linear), bias=None)",
+        "Offering().linear",
+    ],
+    ids=["by position alone", "in another", "a part of one", "a method in another"],
+)
+def test_what_decorators_hide_of_a_function_s_parameters_is_found_in_each(folder, decorated):
+    module(
+        folder,
+        f"""
+        from functools import partial, wraps
+
+        def by_place(function):
+            @wraps(function)
+            def wrapper(*given): return function(*given)
+            return wrapper
+
+        def by_another_name(function):
+            @wraps(function)
+            def wrapper(array, *given, **named): return function(array, *given, **named)
+            return wrapper
+
+        def of_methods(function):
+            @wraps(function)
+            def wrapper(self, array, *given, **named): return function(self, array, *given, **named)
+            return wrapper
+
+        def whatever(function):
+            @wraps(function)
+            def wrapper(*given, **named): return function(*given, **named)
+            return wrapper
+
+        def linear(x, weight, bias=None): return x @ weight.T
+
+        class Offering:
+            @whatever
+            @of_methods
+            def linear(self, x, weight, bias=None): return x @ weight.T
+
+        linear = {decorated}
+        """,
+    )
+    assert called(load("mine"), "linear", x=ONES, weight=ONES).tolist() == [[4, 4]] * 2
+
+
+def test_a_class_may_be_made_by_what_a_decorator_calls_otherwise(folder):
+    module(
+        folder,
+        """
+        from functools import wraps
+
+        def noting(init):
+            @wraps(init)
+            def wrapper(self, size, *given, **named): return init(self, size, *given, **named)
+            return wrapper
+
+        class RMSNorm:
+            @noting
+            def __init__(self, dims, weight, eps=1e-5): self.weight = weight
+            def __call__(self, x): return x * self.weight
+        """,
+    )
+    assert load("mine").targets["RMSNorm"].init_names == {"dims": "", "weight": "weight", "eps": "eps"}
+
+
 SETS_ITS_METHODS = {
     "setattr": "for name in NAMES: setattr(self, name, getattr(inner, name))",
     "its dict": "self.__dict__.update((name, getattr(inner, name)) for name in NAMES)",

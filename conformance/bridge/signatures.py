@@ -6,7 +6,8 @@ import ast
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from inferspec.spec.contract import REQUIRED, Operation
@@ -81,14 +82,34 @@ def _taken_by_place(function: Callable[..., Any], own: Sequence[inspect.Paramete
     if hasattr(function, "dispatch"):
         # functools.singledispatch looks at what is given by position.
         return 1
-    if not hasattr(function, "__wrapped__"):
-        return 0
+    return max((_hidden(layer, own) for layer in _layers(_called(function))), default=0)
+
+
+def _hidden(layer: inspect.Signature, own: Sequence[inspect.Parameter]) -> int:
+    """A decorator's `def inner(x, *args, **kwargs)` shows the names of what it wraps, and takes its first by another; one without
+    **kwargs takes all by position."""
+    through = {p.kind for p in layer.parameters.values()} & set(CATCH_ALL)
+    if through == {inspect.Parameter.VAR_POSITIONAL} and all(p.kind not in through for p in own):
+        return len(own)
+    places = [p.name for p in layer.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return max((n for n, (a, b) in enumerate(zip(places, own, strict=False), 1) if a != b.name), default=0)
+
+
+def _layers(function: Any) -> Iterator[inspect.Signature]:
+    """The signatures through which a call goes: of what takes anything also that of what it wraps."""
     with contextlib.suppress(ValueError, TypeError):
-        # A decorator's `def inner(x, *args, **kwargs)` shows the names of what it wraps, and takes its first by another.
-        outer = inspect.signature(function, follow_wrapped=False).parameters.values()
-        places = [p.name for p in outer if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        return max((n for n, (a, b) in enumerate(zip(places, own, strict=False), 1) if a != b.name), default=0)
-    return 0
+        layer = inspect.signature(function, follow_wrapped=False)
+        yield layer
+        if hasattr(function, "__wrapped__") and any(p.kind in CATCH_ALL for p in layer.parameters.values()):
+            inner = function.__wrapped__
+            yield from _layers(types.MethodType(inner, function.__self__) if inspect.ismethod(function) else inner)
+
+
+def _called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called, of an object whose class has it as a static or a class method: looked up on it, that takes no object any more."""
+    if isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod | classmethod):
+        return function.__call__  # type: ignore[operator]
+    return function
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
@@ -97,9 +118,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     if type(function).__name__ in NANOBIND:
         # From Python 3.13 on, inspect takes for it what C gives every type that can be called: (*args, **kwargs).
         raise ValueError(f"{function} tells its forms as text")
-    if isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod | classmethod):
-        # What is looked up on the object takes no object any more.
-        function = function.__call__  # type: ignore[operator]
+    function = _called(function)
     if hasattr(function, "__wrapped__"):
         with contextlib.suppress(ValueError, TypeError):
             own = inspect.signature(function, follow_wrapped=False)
