@@ -49,6 +49,11 @@ def test_many_ids_are_those_of_the_target_alone(subject, call):
     subject.agrees(call)
 
 
+@requirement(spec.SPEC_23, call=generate_calls(barred=True), share=0.1)
+def test_ids_that_must_not_come_have_logits_of_minus_infinity_in_the_target(subject, call):
+    subject.agrees(call)
+
+
 @requirement(spec.SPEC_23, call=sampled_calls(limits=(6, 9), drafters=APART, free=True, **SAMPLED), share=0.1)
 def test_filters_and_uniform_numbers_do_not_matter_at_temperature_0(subject, call):
     subject.agrees(call.having(temperature=0.0))

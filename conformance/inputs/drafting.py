@@ -55,14 +55,17 @@ DRAFTS = (4, 1, 2, 3, 5, 7)
 LIMITS = (6, 1, 2, 3, 4, 5, 9, 13, 20)
 
 
-def _models(pick: Pick, vocabularies: tuple[int, ...], rival: float | str | None) -> dict[str, Any]:
-    """Descriptions of target and draft. rival: see `generate_calls`."""
+def _models(
+    pick: Pick, vocabularies: tuple[int, ...], rival: float | str | None, barred: bool = False
+) -> dict[str, Any]:
+    """Descriptions of target and draft. rival, barred: see `generate_calls`."""
     dtype, size = pick("dtypes"), min(pick.one_of(*vocabularies), pick.envelope["vocabulary"])
     target = {
         "vocab_size": size,
         "salt": int(pick.random.integers(2**31)),
         "rival": nearest(dtype, size) if rival == "near" else rival,
         "dtype": dtype,
+        **({"barred": True} if barred else {}),
     }
     drafter = pick("drafters")
     if drafter == "itself":
@@ -94,14 +97,15 @@ def generate_calls(
     rival: float | str | None = None,
     stop_at: tuple[int, ...] = (),
     more_stops: tuple[int, ...] = (),
+    barred: bool = False,
     untils: tuple[int | None, ...] = (None,),
     seen: tuple[str, ...] = ("ids",),
 ) -> Call:
     """Any request at temperature 0. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the
     dtype can tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is empty.
-    more_stops: how many there are beside those that the envelope says. untils: how many ids the consumer takes. seen: what is
-    looked at."""
-    models = _models(pick, vocabularies, rival)
+    more_stops: how many there are beside those that the envelope says. barred: every other id of a model has a logit of -inf.
+    untils: how many ids the consumer takes. seen: what is looked at."""
+    models = _models(pick, vocabularies, rival, barred)
     tokens = _prompt(pick, models["target"]["vocab_size"], lengths)
     limit = pick.count("zero_max_tokens", *limits)
     arguments: dict[str, Any] = {**models, "tokens": tokens, "max_tokens": limit}

@@ -141,6 +141,13 @@ FAULTS: tuple[Fault, ...] = (
         "https://github.com/vllm-project/vllm-metal/commit/12ee169",
     ),
     Fault(
+        "speculative-minus-infinity-is-zero",
+        "a logit of -inf is taken for 0",
+        SPEC_23,
+        changes.greedy_by(lambda rows: np.argmax(np.nan_to_num(rows, neginf=0.0), axis=-1)),
+        "PROPERTIES SA8",
+    ),
+    Fault(
         "speculative-keeps-equals",
         "a draft is kept where no logit of the target is larger than its own",
         SPEC_31,
