@@ -285,7 +285,7 @@ class Scheduler:
     def _chunk(self, entry: _Entry, count: int, lookahead: int = 0) -> Chunk:
         end = entry.computed + count
         tokens = tuple(entry.tokens[entry.computed : end])
-        # Blocks of a table do not change, it only gets more of them.
+        # Blocks of a table that the scheduler made do not change: it only gets more of them.
         if len(entry.block_ids) * self.block_manager.block_size < end + lookahead:
             entry.block_ids = tuple(entry.table.block_ids)
         return Chunk(entry.request, entry.computed, tokens, entry.block_ids, end == len(entry.tokens), lookahead)
