@@ -285,7 +285,7 @@ class Scheduler:
     def _chunk(self, entry: _Entry, count: int, lookahead: int = 0) -> Chunk:
         end = entry.computed + count
         tokens = tuple(entry.tokens[entry.computed : end])
-        # Blocks of a table that the scheduler made do not change: it only gets more of them.
+        # A table only gets more blocks, but where one of them is computed.
         if len(entry.block_ids) * self.block_manager.block_size < end + lookahead:
             entry.block_ids = tuple(entry.table.block_ids)
         return Chunk(entry.request, entry.computed, tokens, entry.block_ids, end == len(entry.tokens), lookahead)
@@ -302,11 +302,17 @@ class Scheduler:
             if done:
                 break
         # Of several ids all but the last were computed with the chunk.
-        entry.computed = min(chunk.start + len(chunk.tokens) + max(0, len(ids) - 1), len(entry.tokens))
+        before, entry.computed = (
+            entry.computed,
+            min(chunk.start + len(chunk.tokens) + max(0, len(ids) - 1), len(entry.tokens)),
+        )
         entry.decoding = chunk.samples
         if len(ids) > 1:
             self._append(entry, entry.computed)
         self.block_manager.mark_computed(entry.table, entry.computed)
+        if before // self.block_manager.block_size < entry.computed // self.block_manager.block_size:
+            # A manager may have given the table a copy of what was computed.
+            entry.block_ids = ()
         return done
 
     def _preempt(self) -> _Entry:

@@ -228,3 +228,21 @@ def test_a_preempted_request_is_not_lost_when_many_others_are_cancelled():
         advance(it)
     assert new.state is State.FINISHED
     assert len(new.output) == 3
+
+
+def test_block_ids_are_read_anew_where_a_block_was_computed():
+    """The manager may have given the table the copy that another has computed."""
+
+    class Joining(BlockManager):
+        def mark_computed(self, table, n):
+            super().mark_computed(table, n)
+            if n == self.block_size:
+                table._blocks[0] = self._empty.pop()
+
+    scheduler = Scheduler(Joining(8, 4), max_requests=2, max_prefill_tokens=4)
+    scheduler.add(Request(list(range(8)), max_tokens=1))
+    first = scheduler.schedule()
+    scheduler.update(first, [None])
+    (chunk,) = scheduler.schedule().prefills
+    (table,) = (entry.table for entry in scheduler._running)
+    assert chunk.block_ids == tuple(table.block_ids) != first.prefills[0].block_ids
