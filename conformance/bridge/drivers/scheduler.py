@@ -51,7 +51,7 @@ class Scheduling(Handed):
             return {name: getattr(step, name) for name in STEP} if plain or self.shown else None
         if isinstance(step, Mapping):
             return {name: step[name] for name in STEP if name in step}
-        return dict(zip(STEP, step, strict=False)) if isinstance(step, tuple) else None
+        return dict(zip(STEP, step, strict=True)) if isinstance(step, tuple) and len(step) == len(STEP) else None
 
 
 def _readable(chunks: Any) -> list[Any]:
