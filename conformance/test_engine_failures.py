@@ -34,6 +34,7 @@ from inferspec.conformance.inputs.engine_refusals import (
     negative_limits,
     other_vocabularies,
     refused_again,
+    refused_before_a_run,
     strange_ids,
     strangers,
     too_large,
@@ -242,6 +243,11 @@ def test_a_request_without_tokens_changes_nothing(subject, story):
 
 @requirement(spec.ENG_30, story=negative_limits(), share=0.05)
 def test_a_request_with_a_negative_limit_changes_nothing(subject, story):
+    goes_on_after_refusal(subject, story)
+
+
+@requirement(spec.ENG_30, story=refused_before_a_run(), share=0.05)
+def test_a_refused_request_is_none_of_those_that_a_run_tells_of(subject, story):
     goes_on_after_refusal(subject, story)
 
 

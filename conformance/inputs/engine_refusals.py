@@ -7,7 +7,7 @@ from typing import Any
 
 from inferspec.conformance.calls import Call
 from inferspec.conformance.inputs.engine_models import model
-from inferspec.conformance.inputs.engine_script import WHOLE, Script, calls, told
+from inferspec.conformance.inputs.engine_script import PLAIN, WHOLE, Script, calls, told
 from inferspec.conformance.strategies import Pick
 
 Bad = Callable[[Script], dict[str, Any]]
@@ -84,6 +84,14 @@ def too_large_again(script: Script) -> Any:
 def refused_again(script: Script) -> Any:
     """A story in which a request that is to be refused comes several times in a row, and the numbers of those steps."""
     return _bad(script, script.pick.one_of(_below_none, _without_tokens, _of_strange_ids), again=True)
+
+
+@told("outputs", "ends", **PLAIN)
+def refused_before_a_run(script: Script) -> Any:
+    """A story in which a request that is to be refused comes before a run, and the number of that step."""
+    number = _bad(script, script.pick.one_of(_without_tokens, _below_none))
+    script.do("run")
+    return number
 
 
 @told("outputs", outputs=["told"])

@@ -345,6 +345,15 @@ def limit_last(self: Engine, m: State, tokens: list[int], max_tokens: int, prior
     return name
 
 
+def known_though_refused(self: Engine, m: State, tokens: list[int], max_tokens: int, priority: int, eos: Any) -> int:
+    """A request is noted before it is looked at."""
+    try:
+        return Engine.add(self, m, tokens, max_tokens, priority, eos)
+    except ValueError:
+        Engine.add(self, m, [0], 0, priority, eos)
+        raise
+
+
 def a_place_for_nobody(self: Engine, m: State, name: int) -> Request:
     """Who looks for an id that no request has takes the last one out of the queue."""
     if name not in m.requests and m.waiting:

@@ -295,6 +295,13 @@ FAULTS: tuple[Fault, ...] = (
         f"{VLLM}/pull/11565",
     ),
     _fault(
+        "known-though-refused",
+        "a refused request is known, and a run gives an output of it",
+        spec.ENG_30,
+        {"add": changes.known_though_refused},
+        "PROPERTIES CB2, X9",
+    ),
+    _fault(
         "page-for-a-second-refusal",
         "a request that is refused for the second time in a row keeps a page",
         spec.ENG_30,
