@@ -302,15 +302,13 @@ class Scheduler:
             if done:
                 break
         # Of several ids all but the last were computed with the chunk.
-        before, entry.computed = (
-            entry.computed,
-            min(chunk.start + len(chunk.tokens) + max(0, len(ids) - 1), len(entry.tokens)),
-        )
+        size, before = self.block_manager.block_size, entry.computed
+        entry.computed = min(chunk.start + len(chunk.tokens) + max(0, len(ids) - 1), len(entry.tokens))
         entry.decoding = chunk.samples
         if len(ids) > 1:
             self._append(entry, entry.computed)
         self.block_manager.mark_computed(entry.table, entry.computed)
-        if before // self.block_manager.block_size < entry.computed // self.block_manager.block_size:
+        if before // size < entry.computed // size:
             # A manager may have given the table a copy of what was computed.
             entry.block_ids = ()
         return done

@@ -62,9 +62,7 @@ class Player:
         if "rows" in model:
             toy: Toy = Table(model["salt"], model["rows"], model["heat"], model["junk"], model.get("height"))
         else:
-            toy = Toy(
-                model["vocab_size"], model["salt"], model["rival"], model.get("slips"), model.get("barred", False)
-            )
+            toy = Toy.of(model)
         return cls(toy, model.get("fixed", False), Fuse(**model.get("fails", {})), model.get("layers", LAYERS))
 
     def make_cache(self) -> list[FixedCache]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -50,11 +50,6 @@ CACHED = "tiny-llm course, week 2 day 1"
 DETOKENIZERS = "mlx-lm, StreamingDetokenizer; Unicode 16, section 3.9"
 
 
-def toy_of(model: Mapping[str, Any]) -> Toy:
-    """The toy that a call describes."""
-    return Toy(model["vocab_size"], model["salt"], model["rival"], barred=model.get("barred", False))
-
-
 def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinstance(x, np.ndarray)) -> list[Request]:
     """The requests of a call: the first, and that of `beside`, each with a sampler of its own."""
     ranks = a.sampler["ranks"] if a.sampler else None
@@ -75,8 +70,8 @@ def requests_of(a: Arguments, is_array: Callable[[Any], bool] = lambda x: isinst
 class Generate(Operation):
     """The loop. Besides the contract's own arguments a call says how the kit consumes the iterator.
 
-    model: vocab_size, salt, rival and dtype of a toy model, and whether it bars ids; sampler: None, or ranks (see `Ranks`) and the form of what
-    the sampler returns ("int", "array"); until: how many ids the consumer takes before it closes the iterator, None:
+    model: vocab_size, salt, rival and dtype of a toy model, and whether it is barred (see `Toy`); sampler: None, or ranks (see
+    `Ranks`) and the form of what the sampler returns ("int", "array"); until: how many ids the consumer takes before it closes the iterator, None:
     all; beside: tokens and max_tokens of a second request to the same model, and its eos where that is another; order:
     "turns", one id of each in turn, or "after"; seen: what is looked at (see `watch`); fails: who ("model", "sampler")
     raises which error when it was used how often (`toy.Fuse`); overwrite: once the first id is out, the caller changes
@@ -98,7 +93,7 @@ class Generate(Operation):
 
     def evaluate(self, a: Arguments, precision: Precision) -> Answers:
         """Budget: none, ids are ids."""
-        toy = toy_of(a.model)
+        toy = Toy.of(a.model)
         seen = watch(lambda request: self.stream(toy, request), toy, requests_of(a), a)
         return {name: exactly(value) for name, value in seen.items()}
 

@@ -7,8 +7,8 @@ top-k left is at least p. A temperature above 0 divides the logits before that; 
 An id is drawn by inverse CDF: with cdf(i) the surviving probability of the ids up to i, in ascending order of ids, the
 smallest id whose cdf exceeds the row's uniform number. So every draw can be replayed and no generator is hidden. Who has
 sorted the ids for the filters may draw from them as they then stand, the likeliest first or last: that is seen, or declared as
-`draws_by: ["order"]` or `["rising"]`, and `["order if filtered"]` or `["order if top_p"]` of who sorts only for a filter, or only
-for top-p (`rising` likewise). A subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged
+`draws_by: ["order"]` or `["rising"]`, and `["order if filtered"]`, `["order if top_k"]` or `["order if top_p"]` of who sorts only for
+a filter, or only for one of them (`rising` likewise). A subject whose objects take no `uniform` draws by a generator of its own; then its draws are judged
 by statistics.
 
 Which of equal ids come first is left to chance by the sorts and selections of most libraries, and many keep all that are equal to
@@ -52,11 +52,13 @@ DRAWS_BY = (
     "rising",
     "order if filtered",
     "rising if filtered",
+    "order if top_k",
+    "rising if top_k",
     "order if top_p",
     "rising if top_p",
 )
 """What the cdf of a draw goes through: ids as they are numbered, or as their logits are ordered, the largest first or last; or
-so only where there is a filter, or a top_p, that has sorted them."""
+so only where there is a filter, a top_k or a top_p, that has sorted them."""
 
 TIES = ("lowest ids", "any")
 """Which of equal ids survive where not all do."""
@@ -438,8 +440,8 @@ def ways_of(draws_by: str, a: Arguments) -> tuple[str, ...]:
     """In which of the orders id, order and rising an honest subject may go through the ids of a call: in two where a limit that
     filters nothing is given, which may be taken for a filter."""
     way, _, when = draws_by.partition(" if ")
-    top_k = when != "top_p" and a.top_k is not None
-    if not when or a.top_p < 1 or (top_k and 0 < a.top_k < a.logits.shape[-1]):
+    top_k, top_p = when != "top_p" and a.top_k is not None, when != "top_k" and a.top_p < 1
+    if not when or top_p or (top_k and 0 < a.top_k < a.logits.shape[-1]):
         return (way,)
     return ("id", way) if top_k else ("id",)
 

@@ -110,6 +110,12 @@ class Toy:
         self.fuse = Fuse()
         self._caches: list[weakref.ref[ToyCache]] = []
 
+    @classmethod
+    def of(cls, model: Mapping[str, Any]) -> Toy:
+        """The toy that a call describes."""
+        barred = model.get("barred", False)
+        return cls(model["vocab_size"], model["salt"], model["rival"], model.get("slips"), barred)
+
     def make_cache(self) -> ToyCache:
         """An empty cache."""
         cache = ToyCache()

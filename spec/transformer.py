@@ -376,9 +376,9 @@ class Decoder(ScaledRope):
 class Incremental(Decoder):
     """Chunks of tokens, each after those of its request, through a cache for each request.
 
-    chunks: arrays B×L_i; requests: whose each chunk is, all of one by default, None for one without a cache; rewinds: how many tokens the layers of its
-    request's cache are rewound by after each chunk, none by default. A cache whose layers have no `rewind` is made anew of
-    what is left. The result is the logits of every chunk in the order given, B×ΣL_i×V. The oracle never caches: it
+    chunks: arrays B×L_i; requests: whose each chunk is, all of one by default, None for one without a cache; rewinds: how many
+    tokens the layers of its request's cache are rewound by after each chunk, none by default. A cache whose layers have no
+    `rewind` is made anew of what is left. The result is the logits of every chunk in the order given, B×ΣL_i×V. The oracle never caches: it
     computes each request's whole sequence at once.
     """
 

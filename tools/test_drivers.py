@@ -652,3 +652,21 @@ def test_tables_that_come_and_go_are_told_before_a_mark_gives_them_copies():
         Joining, {**given, "steps": [("pass_by", {"groups": [[(42, 31), (42, 8)]]})]}, arrays("numpy")
     )
     assert [told[f"1 table {k}"] for k in (-1, -2)] == [[0, 2, 0, 1], [0, 2, 2, 3]]
+
+
+def test_an_engine_may_have_no_output_to_tell_before_the_first_id():
+    class Telling(Untold):
+        ran = False
+
+        def output(self, name):
+            if not self.ran:
+                raise KeyError(name)
+            return [7]
+
+        def run(self):
+            self.ran = True
+            return {0: [7]}
+
+    engine = Counted(Telling())
+    engine.add_request([1], 1)
+    assert engine.run() == {0: [7]}

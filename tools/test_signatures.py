@@ -357,6 +357,15 @@ def test_a_constructor_may_take_its_parameters_by_position_alone(folder):
     assert called(load("mine"), "RoPE", **told).max() == 4000 + 10000 + 1 + 1
 
 
+def _first_of(requirement):
+    """The state of the first test of a requirement, of the adapter `mine`."""
+    session = opened("mine")
+    try:
+        return session.run(next(test for test in all_tests() if test.requirement.id == requirement)).state
+    finally:
+        session.close()
+
+
 def test_a_generator_may_insist_on_all_its_options(folder):
     module(
         folder,
@@ -367,12 +376,7 @@ def test_a_generator_may_insist_on_all_its_options(folder):
             return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=sampler, cache=cache)
         """,
     )
-    session = opened("mine")
-    try:
-        test = next(test for test in all_tests() if test.requirement.id == "GEN-01")
-        assert session.run(test).state == "passed"
-    finally:
-        session.close()
+    assert _first_of("GEN-01") == "passed"
 
 
 def test_a_generator_may_leave_every_choice_to_the_sampler_on_which_it_insists(folder):
@@ -386,12 +390,7 @@ def test_a_generator_may_leave_every_choice_to_the_sampler_on_which_it_insists(f
             return generation.generate(model, tokens, max_tokens=max_tokens, eos=eos, sampler=choose, cache=cache)
         """,
     )
-    session = opened("mine")
-    try:
-        test = next(test for test in all_tests() if test.requirement.id == "GEN-01")
-        assert session.run(test).state == "passed"
-    finally:
-        session.close()
+    assert _first_of("GEN-01") == "passed"
 
 
 def test_functions_and_classes_may_take_their_parameters_by_name_alone(folder):

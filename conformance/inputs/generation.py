@@ -15,7 +15,8 @@ from inferspec.conformance.envelope import Envelope, OutsideEnvelope
 from inferspec.conformance.judging.instead import Answers, Told
 from inferspec.conformance.strategies import Pick, calls
 from inferspec.spec.ends import DROPPED, EOS_AS, IDS
-from inferspec.spec.generation import Generate, toy_of
+from inferspec.spec.generation import Generate
+from inferspec.spec.toy import Toy
 from inferspec.spec.watch import Ranks, Request
 
 GENERATE, TEXT = "generate", "StreamingDetokenizer"
@@ -52,7 +53,7 @@ EXAMPLES = {
 def continuation(model: dict[str, Any], tokens: Any, length: int, ranks: tuple[int, ...] | None = None) -> list[int]:
     """The first ids that a model goes on with, if nothing ends them."""
     request = Request(list(tokens), length, sampler=Ranks(ranks) if ranks else None)
-    return list(Generate().stream(toy_of(model), request))
+    return list(Generate().stream(Toy.of(model), request))
 
 
 def nearest(dtype: str, vocabulary: int) -> float:
@@ -81,9 +82,9 @@ def generate_calls(
 ) -> Call:
     """Any request. rival: how near another id comes to the favoured one (0: a tie), "near": as near as the dtype can
     tell. stop_at: the numbers of the id that ends it, from 0; none of those that stop end it where that is
-    empty. more_stops: how many there are beside those that the envelope says. prompt_stops: end-of-sequence ids are of the prompt. barred: every other id has a logit of -inf. untils: how many ids the consumer takes. seen: what is
-    looked at. numbers: the sampler may say plain numbers: who takes arrays alone is told so by those tests, and not by
-    all."""
+    empty. more_stops: how many there are beside those that the envelope says. prompt_stops: end-of-sequence ids are of the
+    prompt. barred: every other id has a logit of -inf. untils: how many ids the consumer takes. seen: what is looked at. numbers: the
+    sampler may say plain numbers: who takes arrays alone is told so by those tests, and not by all."""
     dtype, size = pick("dtypes"), min(pick.one_of(*vocabularies), pick.envelope["vocabulary"])
     model = {
         "vocab_size": size,

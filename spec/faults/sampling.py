@@ -569,6 +569,12 @@ _SORTED_IF_FILTERED = tuple(
             {"sorted_ids": changes.places_for_ids},
         ),
         (
+            "first-row-if-top-k",
+            "where top_k has sorted the ids, the order of the first row is that of all rows",
+            "order if top_k",
+            {"sorted_ids": changes.order_of_the_first_row},
+        ),
+        (
             "weights-by-id-if-top-p",
             "where top_p has sorted the ids, probabilities stay as ids are numbered",
             "rising if top_p",
@@ -646,6 +652,13 @@ VARIANTS: tuple[Variant, ...] = (
         "Sampler",
         {"way": changes.sorted_for_any_limit, "weights": changes.weights_in("float32")},
         envelope={"draws_by": ("order if filtered",)},
+    ),
+    Variant(
+        "sampler-sorted-if-top-k",
+        "ids are drawn in the order of their logits where there is a top_k, as it was gathered",
+        "Sampler",
+        {"tempered": changes.divided_in_float32, "weights": changes.weights_in("float32")},
+        envelope={"draws_by": ("order if top_k",)},
     ),
     Variant(
         "sampler-rising-if-top-p",

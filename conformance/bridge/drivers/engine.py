@@ -92,7 +92,7 @@ class Running(Handed):
     def run(self) -> Mapping[Any, Any]:
         """By id, or in the order of the requests, or (id, output) by (id, output). Where nothing comes, what the engine tells then;
         so too where ids come as steps give them, if they are those that were lacking."""
-        had = {name: len(list(self.output(name))) for name in self.live}
+        had = {name: self._so_far(name) for name in self.live}
         given = self.handed("run")()
         if isinstance(given, Mapping):
             return given
@@ -105,6 +105,12 @@ class Running(Handed):
         if given is None:
             return {name: self.output(name) for name in self.live}
         return self._by_id(list(given) if isinstance(given, Iterable) else [given], type(given).__name__)
+
+    def _so_far(self, name: Any) -> int:
+        """How many ids a request has; before the first one an engine may have nothing to tell."""
+        with contextlib.suppress(Exception):
+            return len(list(self.output(name)))
+        return 0
 
     def gave(self, one: Any, had: Mapping[Any, int]) -> Iterable[tuple[Any, Any]]:
         """The ids of what a run gives next, as (id, token): such a pair, the pairs of a step, or (id, output). had: how many ids of

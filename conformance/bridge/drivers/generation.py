@@ -13,14 +13,15 @@ from inferspec.conformance.bridge.drivers import Handed, handed, insisted, spelt
 from inferspec.conformance.bridge.drivers.toys import Model
 from inferspec.spec.contract import Arguments, Operation
 from inferspec.spec.ends import eos_given
-from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of, toy_of
+from inferspec.spec.generation import Generate, StreamingDetokenizer, listen, requests_of
+from inferspec.spec.toy import Toy
 from inferspec.spec.watch import Request, watch
 
 
 def generate(subject: Any, given: Mapping[str, Any], to: Arrays) -> dict[str, Any]:
     """Run the subject's generator on the toy and return what was seen (`spec.watch`)."""
     a = _bound(Generate, given)
-    toy = toy_of(a.model)
+    toy = Toy.of(a.model)
     model = Model(
         lambda tokens, cache: toy(tokens, cache[0] if cache else None), lambda: [toy.make_cache()], a.model["dtype"], to
     )

@@ -38,14 +38,15 @@ class Scheduling(Handed):
         # A step that is filled anew is the same one.
         if self.shown is None or self.shown.own is not step:
             self.shown = _Shown(step)
-        self.shown.__dict__ = {"own": step, **{name: _readable(chunks) for name, chunks in named.items()}}
+        self.shown.__dict__ = {"own": step, **{name: _chunks(chunks) for name, chunks in named.items()}}
         return self.shown
 
     def update(self, step: Any, tokens: Sequence[int | None]) -> Any:
         return self.handed("update")(step.own if isinstance(step, _Shown) else step, tokens)
 
     def _named(self, step: Any) -> Mapping[str, Any] | None:
-        """The parts of a step by their names; None where it can be read as it is, or not at all."""
+        """The parts of a step by their names; None where it can be read as it is, or not at all. Who has dicts for chunks has none
+        of them in some steps."""
         if all(hasattr(step, name) for name in STEP):
             plain = any(isinstance(chunk, Mapping) for chunk in (*step.prefills, *step.decodes))
             return {name: getattr(step, name) for name in STEP} if plain or self.shown else None
@@ -54,7 +55,7 @@ class Scheduling(Handed):
         return dict(zip(STEP, step, strict=True)) if isinstance(step, tuple) and len(step) == len(STEP) else None
 
 
-def _readable(chunks: Any) -> list[Any]:
+def _chunks(chunks: Any) -> list[Any]:
     return [SimpleNamespace(**chunk) if isinstance(chunk, Mapping) else chunk for chunk in chunks]
 
 
